@@ -9,6 +9,7 @@ from support.patterns.working import ToldGit
 from support.repositories import Repository, git, remove_object
 
 from pytest_tfgrpo.core.errors import SnapshotError
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.patterns.jobs.integrity import broken
 from pytest_tfgrpo.patterns.jobs.manifest import JobRequeue
 
@@ -112,3 +113,30 @@ def test_a_signed_file_must_be_as_it_was_signed(problems, job, tmp_path):
 
 def test_a_job_without_a_snapshot_does_not_hold(problems, job):
     assert problems(replace(job, snapshot=None)) == ["there is no snapshot"]
+
+
+def test_of_files_that_were_signed_the_last_counts(problems, job, tmp_path):
+    (tmp_path / "job" / "manual.harvest.toml").write_bytes(b"two")
+    signed = tuple(
+        JobRequeue(approver="ann", reason="r", at="t", scenario_sha256=stamp_bytes(text) if text else "")
+        for text in (b"one", b"two", b"")
+    )
+    assert problems(replace(job, requeues=signed)) == []
+    [said] = problems(replace(job, requeues=signed[:1]))
+    assert said.startswith("manual.harvest.toml has changed: its sha256 is ")
+
+
+def test_a_captured_file_that_did_not_change_and_one_more_that_did_are_named(problems, job):
+    captured = replace(job.captured, files=("aaa.py", *job.captured.files))
+    assert problems(replace(job, captured=captured)) == [
+        "its trees do not differ in the captured files alone: aaa.py"
+    ]
+    captured = replace(job.captured, files=job.captured.files[1:])
+    [said] = problems(replace(job, captured=captured))
+    assert said.endswith(f"alone: {job.captured.files[0]}")
+
+
+def test_a_folder_of_its_trees_that_is_missing_is_found(problems, job, repository):
+    remove_object(repository, job.snapshot.tree)
+    gone = f"commits are missing: {job.snapshot.commit[:12]}"
+    assert problems() == [gone, "objects of its trees are missing or damaged"]

@@ -49,6 +49,18 @@ def test_the_time_of_a_stall_ends_when_a_person_puts_the_job_back():
     assert job_stats(rows)["stalls"] == {"resolved": 3, "open": 1, "median_s": 60.0}
 
 
+def test_each_kind_of_lost_lease_and_each_job_with_broken_tests_counts_once():
+    rows = [{**entry("a", "queued", 1), "event": "lose", "broken": 0}, {**entry("b", "x", 2), "broken": 1}]
+    rows += [{**entry("a", "validation_failed", 3), "event": "give_up", "root_cause": "environment"}]
+    rows += [{**entry("b", "validated", 4), "broken": 2}]
+    found = job_stats(rows)
+    assert (found["leases_lost"], found["regressions_caught"], found["pass_rate"]) == (2, 1, 0.5)
+    assert (found["causes"], found["jobs"]) == (
+        {"environment": 1},
+        {"validated": 1, "validation_failed": 1},
+    )
+
+
 def test_nothing_happened():
     found = job_stats([])
     assert (found["jobs"], found["pass_rate"], found["stalls"]["median_s"]) == ({}, None, None)

@@ -40,6 +40,7 @@ def test_a_manifest_comes_back_and_fits_its_schema(tmp_path, one):
         ({"more": 1}, "#/more: unknown key 'more'"),
         ({"captured": {}}, "#/captured: missing key 'task_id'"),
         ({"job_id": "../x"}, "#/job_id"),
+        ({"root_cause": "fate"}, "#/root_cause: 'fate' is not one of"),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_file_and_place(tmp_path, change, said):
@@ -59,3 +60,13 @@ def test_a_damaged_manifest_raises(tmp_path, text):
 def test_a_missing_manifest_is_named(tmp_path):
     with pytest.raises(StoreError, match=r"cannot read .*manifest\.json: No such file"):
         read_manifest(tmp_path)
+
+
+def test_a_link_in_its_place_goes_and_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "manifest.json").symlink_to("../other")
+    write_manifest(tmp_path / "job", FULL)
+    assert ((tmp_path / "other").read_text(), read_manifest(tmp_path / "job")) == ("mine", FULL)
+    with pytest.raises(StoreError, match=r"cannot write .*other/manifest\.json: .*; make room"):
+        write_manifest(tmp_path / "other", FULL)

@@ -90,3 +90,37 @@ def test_a_job_that_was_tried_again_ended_with_its_last_attempt() -> None:
     ends = ("2026-01-02T00:00:00Z", "", "2026-03-04T00:00:00Z")
     job = manifest(attempts=tuple(JobAttempt(worker="w", started_at=ends[0], ended_at=end) for end in ends))
     assert ended_at(job, datetime.now(UTC)) == datetime(2026, 3, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("at", "end"),
+    [
+        ("2026-03-04T00:00:00", datetime(2026, 3, 4, tzinfo=UTC)),
+        ("2026-03-04T00:00:00+02:00", datetime(2026, 3, 3, 22, tzinfo=UTC)),
+        ("yesterday", NOW),
+    ],
+)
+def test_a_time_without_a_zone_is_utc_and_what_is_no_time_is_not_known(at: str, end: datetime) -> None:
+    job = manifest()
+    assert ended_at(replace(job, captured=replace(job.captured, created_at=at)), NOW) == end
+
+
+def test_a_job_that_ended_just_so_long_ago_goes(queue, told):
+    ended = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert list(prune(queue, told, 30, (), ended + timedelta(days=30, microseconds=-1))) == []
+    assert [*prune(queue, told, 30, (), ended + timedelta(days=30))] == [f"removed  {job_id(5)[:8]}  refused"]
+
+
+def test_a_job_without_snapshot_repository_or_folder_goes_too(tmp_path, told):
+    gone = manifest(0, status=LearningStatus.REFUSED, snapshot=None)
+    away = manifest(1, status=LearningStatus.REFUSED)
+    with queue_with(tmp_path, gone, away) as queue:
+        assert len(list(prune(queue, told, 30, (), NOW))) == 2
+        assert (queue.jobs(), told.dropped) == ([], [])
+
+
+def test_a_job_that_changed_meanwhile_stays(queue, told, monkeypatch):
+    monkeypatch.setattr(type(queue), "remove", lambda *_: False)
+    lines = list(prune(queue, told, 30, (), NOW))
+    assert lines[0] == f"kept     {job_id()[:8]}  it has changed meanwhile"
+    assert queue.folder_of(job_id()).is_dir()

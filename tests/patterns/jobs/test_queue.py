@@ -1,5 +1,6 @@
 """The queue of jobs."""
 
+import json
 import random
 from dataclasses import replace
 from typing import get_args
@@ -7,7 +8,7 @@ from typing import get_args
 import pytest
 from support.patterns.jobs import job_id, log_of, manifest, queue_with, status_of
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.patterns.jobs.manifest import JobRequeue, LearningStatus
 from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest
@@ -202,3 +203,77 @@ def test_no_sequence_of_calls_leads_out_of_the_table(tmp_path):
             assert after == before or (before, after) in steps, (before, after)
             if after == "validated":
                 break
+
+
+def test_a_stale_job_gets_no_pattern_and_is_not_removed(queue):
+    old = queue.take("w1")
+    done = queue.finish(job_id(), "w1", replace(PROVEN, reason="wavering tests"))
+    queue.note_seen(job_id(), "ann")
+    assert not queue.add_pattern(old, lambda: "never")
+    assert not queue.remove(old, lambda: 1 / 0)
+    assert queue.add_pattern(done, lambda: "one")
+    found = queue.find(job_id())
+    assert (found.manifest.pattern, found.manifest.reason, found.revision) == ("one", "", done.revision + 1)
+    assert queue.remove(found, lambda: None)
+    queue.add(manifest())
+    assert queue.tests_seen_by(job_id()) == ()
+
+
+def test_a_lease_lost_three_times_in_a_row_ends_a_job_and_a_finish_between_begins_anew(queue):
+    def lose():
+        return queue.lose(job_id(), queue.take("w").beat)
+
+    assert [lose().status, lose().lost] == ["queued", 2]
+    queue.take("w")
+    assert queue.finish(job_id(), "w", WorkOutcome(trigger="stop")).lost == 0
+    assert [lose().lost, lose().lost] == [1, 2]
+    ended = lose()
+    assert (ended.status, ended.manifest.root_cause) == ("validation_failed", RootCause.ENVIRONMENT)
+    assert ended.manifest.reason.endswith("its lease was not renewed, as 3 leases in a row")
+    assert [one.status for one in ended.manifest.attempts] == ["", "", "queued", "", "", ""]
+    queue.requeue(job_id(), HOW, lambda one: one)
+    assert queue.find(job_id()).lost == 0
+
+
+def test_a_lease_that_was_renewed_meanwhile_is_not_ended(queue):
+    beat = queue.take("w1").beat
+    assert queue.renew(job_id(), "w1")
+    assert not queue.renew(job_id(), "w2")
+    assert queue.lose(job_id(), beat) is None
+    assert queue.lose(job_id(), beat + 2) is None
+    assert queue.lose(job_id(), beat + 1).status == "queued"
+    assert not queue.renew(job_id(), "w1")
+
+
+def test_jobs_are_worked_in_the_order_in_which_they_came(tmp_path):
+    with queue_with(tmp_path, manifest(2), manifest(0), manifest(1)) as queue:
+        assert [queue.take("a").id, queue.take("b", only=job_id(1)).id] == [job_id(2), job_id(1)]
+        assert queue.take("c", only=job_id(1)) is None
+        assert queue.take("d").id == job_id(0)
+        with pytest.raises(LeaseLost, match="the lease was lost; nothing of this attempt is kept"):
+            queue.finish(job_id(0), "", PROVEN)
+
+
+def test_a_job_that_nobody_knows_and_a_folder_that_cannot_be_made_are_named(queue, tmp_path):
+    for act in (lambda: queue.release("x", "ann"), lambda: queue.note_seen("x", "ann")):
+        with pytest.raises(SettingError, match="no job is 'x'; `tfgrpo learn status` lists them"):
+            act()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        StoreError, match=r"cannot make the folder .*file.*; name a folder that you may write"
+    ):
+        JobQueue(tmp_path / "file" / "learning")
+
+
+def test_a_released_idea_waits_for_nobody_and_what_is_logged_names_people_and_tests(tmp_path):
+    one = manifest(trigger="self", approver="agent-1", released_by="ann")
+    with queue_with(tmp_path, one) as queue:
+        queue.take("w1")
+        queue.finish(job_id(), "w1", replace(FAILED, broken=2))
+        queue.requeue(job_id(), replace(HOW, tarball_sha256="a" * 64), lambda same: same)
+        settle(queue, None)
+        rows = [json.loads(row) for row in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [row["by"] for row in rows] == ["agent-1", "w1", "w1", "ann"]
+    assert [row.get("broken") for row in rows] == [None, None, 2, None]
+    assert (rows[3]["reason"], rows[3]["tarball_sha256"]) == (HOW.reason, "a" * 64)
+    assert "scenario_sha256" not in rows[3]

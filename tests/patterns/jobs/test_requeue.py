@@ -7,7 +7,7 @@ import pytest
 from support.patterns.jobs import job_id, log_of, manifest, queue_with
 from support.patterns.working import RemadeGit, ToldGit
 
-from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.patterns.jobs.manifest import JobRequeue, LearningStatus
 from pytest_tfgrpo.patterns.jobs.queue import WorkOutcome
@@ -106,3 +106,49 @@ def test_links_in_the_place_of_a_jobs_files_go_and_what_they_lead_to_stays(queue
     settle(queue, None)
     assert other.read_text() == "mine"
     assert {path.name for path in folder.iterdir() if path.is_symlink() or not path.is_file()} <= {"logs"}
+
+
+class FullGit(RemadeGit):
+    """A `SnapshotGit` on a full disk, or with a damaged store."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.outs = error, []
+
+    def rebuild(self, *_):
+        raise self.error
+
+    def retake(self, one, out):
+        self.outs.append(out)
+        return RemadeGit.rebuild(self, manifest().snapshot, out)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left"), rf"the snapshot of job {job_id()} cannot be made: .*No space left"),
+        (StoreError("the store is damaged"), "^the store is damaged$"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_made_leaves_the_job_as_it_is(queue, error, said):
+    with pytest.raises(StoreError, match=said):
+        requeue(queue, queue.find(job_id()), FullGit(error), HOW, rebuild=True)
+    assert queue.find(job_id()).status == "stalled_snapshot"
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_job_as_it_is(queue, tmp_path):
+    queue.folder_of(job_id()).write_text("in the way")
+    with pytest.raises(StoreError, match=r"cannot write .*diff\.patch.*; make room"):
+        requeue(queue, queue.find(job_id()), RemadeGit(), HOW, rebuild=True)
+    assert queue.find(job_id()).manifest.requeues == ()
+
+
+def test_a_snapshot_is_taken_again_without_the_output_folder_and_its_files_count(queue):
+    queue.add(replace(manifest(1), status=LearningStatus.SNAPSHOT_FAILED, snapshot=None))
+    git = FullGit(None)
+    how = requeue(queue, queue.find(job_id(1)), git, replace(HOW, at="long ago"), rebuild=True)
+    assert git.outs == [queue.folder.parent.parent]
+    assert (how.tarball_sha256, how.at) == (stamp_bytes(b"tar"), "long ago")
+    found = queue.find(job_id(1)).manifest
+    assert found.captured.files == ("prices.py",)
+    assert found.requeues[0].at != "long ago"

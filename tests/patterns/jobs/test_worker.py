@@ -8,7 +8,7 @@ from support.patterns.snapshots import captured
 from support.patterns.working import Proof, ToldGit, tools
 from support.repositories import Repository, git
 
-from pytest_tfgrpo.core.errors import ModelError, StoreError
+from pytest_tfgrpo.core.errors import ModelError, SnapshotError, StoreError
 from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.patterns.jobs.crew import CrewPlan, work_queue
@@ -234,3 +234,60 @@ def test_a_queue_that_fails_ends_a_crew(queue, told, monkeypatch):
     monkeypatch.setattr(type(queue), "take", fail)
     with pytest.raises(StoreError, match="the disk is full"):
         list(work_queue(queue.folder, tools(git=told), CrewPlan(workers=2)))
+
+
+def test_a_git_that_says_nothing_of_the_tree_is_in_the_log(queue, told, folder, repository):
+    def status(_repository):
+        raise SnapshotError("git status failed")
+
+    git(repository.folder, "update-ref", "-d", f"refs/learning/{job_id()}")
+    told.status = status
+    LearningWorker(queue, tools(git=told)).work()
+    assert "git status failed" in (folder / "logs" / "1-git-status.txt").read_text()
+    queue.requeue(job_id(), HOW, lambda one: one)
+    LearningWorker(queue, tools(git=told)).work()
+    assert (folder / "logs" / "2-snapshot.txt").read_text() == "its reference is gone\n"
+
+
+def test_a_worker_that_cannot_put_its_job_back_raises_what_stopped_it(queue, told, monkeypatch):
+    def fail(*_, **__):
+        raise StoreError("the disk is full")
+
+    def interrupted(*_):
+        monkeypatch.setattr(type(queue), "finish", fail)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        LearningWorker(queue, tools(interrupted, git=told)).work()
+    assert status_of(queue) == "running"
+
+
+def test_a_lease_that_is_lost_while_a_proof_is_cancelled_is_no_error(queue, told):
+    def cancelled(*_):
+        queue.lose(job_id(), queue.find(job_id()).beat)
+        while True:
+            require_going()
+
+    done = LearningWorker(queue, tools(cancelled, git=told), renewed_s=0.001).work()
+    assert (done.lost, done.manifest.job_id, status_of(queue)) == (True, job_id(), "queued")
+
+
+def test_reasons_of_proof_and_pattern_are_one_line_each_and_broken_tests_are_logged(queue, told):
+    def no_model(*_):
+        raise ModelError("the model\nis away", "server")
+
+    proof = Proof(reason="wavering tests left out: x" + "y" * 900, broken=3)
+    done = LearningWorker(queue, tools(lambda *_: proof, git=told, author=no_model)).work()
+    reason = done.manifest.reason
+    assert reason.startswith(proof.reason[:900])
+    assert "; no pattern: the model is away" in reason
+    settle(queue, None)
+    assert '"broken": 3' in (queue.folder / "log.jsonl").read_text()
+
+
+def test_a_crew_says_which_job_was_lost_for_good(queue, told):
+    for n in range(2):
+        queue.lose(job_id(), queue.take(f"gone-{n}").beat)
+    queue.take("gone-3")
+    [lost] = work_queue(queue.folder, tools(proves, git=told), CrewPlan(ttl_s=0.01))
+    assert (lost.lost, lost.elapsed_s, lost.manifest.status) == (True, 0.0, "validation_failed")
