@@ -64,6 +64,28 @@ def test_an_excerpt_has_forty_lines_and_none_too_long() -> None:
     assert excerpt_of(changed_hunks(patch("a.py", *rows)))[1].count("\n") == 39
     assert excerpt_of(changed_hunks(patch("a.py", "+" + "x" * 500))) == ("", "")
     assert excerpt_of(changed_hunks(patch("a.py", "-x = 1"))) == ("", "")
+    assert excerpt_of([]) == ("", "")
+    wide = "+" + "x" * 400
+    assert excerpt_of(changed_hunks(patch("a.py", wide))) == ("a.py", wide[1:])
+    assert excerpt_of(changed_hunks(patch("a.py", f"{wide}x"))) == ("", "")
+
+
+def test_the_excerpt_is_of_the_hunk_that_adds_most_lines_with_text() -> None:
+    blank = patch("a.py", "+", "+one", "+  ", "+", "+")
+    (hunk,) = changed_hunks(blank)
+    assert (hunk.added, hunk.rows) == (1, ("one",))
+    two = patch("b.py", "+    two", " between", "+    three  ")
+    first = patch("c.py", "+four", "+five")
+    assert excerpt_of(changed_hunks(f"{blank}{two}{first}")) == ("b.py", "    two\nbetween\n    three")
+    assert excerpt_of(changed_hunks(patch("a.py", "+    x", "+        y"))) == ("a.py", "x\n    y")
+
+
+def test_a_hunk_has_the_names_that_it_brings_else_those_above_it() -> None:
+    rows = ("-def old():", "+def new():", " def around():")
+    assert changed_hunks(patch("a.py", *rows))[0].names == ("old", "new")
+    assert changed_hunks(patch("a.py", " def one():", "+x", " def two():"))[0].names == ("one",)
+    assert changed_hunks(patch("a.py", "+x", heading="class Cart:"))[0].names == ("Cart",)
+    assert changed_hunks("--- a/a.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n") == []
 
 
 @settings(max_examples=60, deadline=None)

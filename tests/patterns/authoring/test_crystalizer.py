@@ -118,3 +118,41 @@ def test_secrets_do_not_reach_the_model() -> None:
     key = "AKIAIOSFODNN7EXAMPLE"
     (_, message) = request_for(make_subject(prompt=key, diff=DIFF + key, tests=(FixedTest(id=key),))).messages
     assert key not in message.content
+
+
+def test_of_several_blocks_the_last_counts_and_of_many_tags_the_first_five() -> None:
+    tags = [" One", "TWO", "three", "one", "four", "five", "six", "seven"]
+    texts = {"solution": "Remember.\r\n \r\n\r\nSkip.\r\n", "title": "Count  it\nonce"}
+    answer = json.dumps({**GOOD, "tags": tags, **texts})
+    pattern, told, _ = asked(f"```json\n{{}}\n```\nBetter:\n```json\n{answer}\n```\n")
+    assert told == []
+    assert pattern.tags == ("one", "two", "three", "four", "five")
+    assert (pattern.body.solution, pattern.title) == ("Remember.\n\nSkip.", "Count it once")
+
+
+def test_a_file_whose_name_agents_would_expand_takes_its_excerpt_along() -> None:
+    told = list[str]()
+    diff = DIFF.replace("shop/cart.py", "shop/@home/cart.py")
+    pattern = crystalize(make_subject(diff=diff), None, say=told.append)
+    assert (pattern.body.files, pattern.body.excerpt) == ((), "")
+    assert pattern.stamp == stamp_of(pattern)
+    (said,) = told
+    assert said.startswith("the pattern has no excerpt: it contains '@home/cart.py")
+    assert "@home" not in write_pattern(pattern)
+
+
+def test_a_model_reads_the_first_twenty_tests_and_a_limited_prompt_and_diff() -> None:
+    tests = tuple(FixedTest(id=f"t{n}", message="") for n in range(25))
+    subject = make_subject(prompt="p" * 12_000, diff="d" * 24_000, tests=tests)
+    prompt, diff, listed = (body for _, body in blocks_of(request_for(subject).messages[1].content))
+    assert (prompt, diff) == (subject.prompt, subject.diff)
+    assert listed.split("\n") == [f"- t{n}" for n in range(20)]
+    longer = make_subject(prompt="p" * 12_001, diff="d" * 24_001, tests=())
+    prompt, diff, listed = (body for _, body in blocks_of(request_for(longer).messages[1].content))
+    assert max(prompt.count("p"), diff.count("d") // 2) < 12_100
+    assert "\n" in prompt
+    assert "\n" in diff
+    assert listed == "- none is named"
+    long = make_subject(tests=(FixedTest(id="t", message="m" * 1000),))
+    *_, (_, listed) = blocks_of(request_for(long).messages[1].content)
+    assert 350 < listed.count("m") < 450

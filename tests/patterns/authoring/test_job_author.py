@@ -10,6 +10,7 @@ from support.patterns.subjects import DIFF
 
 from pytest_tfgrpo.core.errors import PatternError, ScenarioError
 from pytest_tfgrpo.harvest.suite.provenance import write_provenance
+from pytest_tfgrpo.patterns.authoring import job_author
 from pytest_tfgrpo.patterns.authoring.job_author import JobAuthor, subject_of
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus
@@ -67,4 +68,23 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         subject_of(job, folder)
     (folder / "count-once.scenario.yaml").write_text("id: 1")
     with pytest.raises(ScenarioError):
+        subject_of(job, folder)
+
+
+def test_a_subject_has_all_of_the_diff_and_the_digests_of_its_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "job"
+    job = proven(tmp_path / "repository", folder)
+    assert job.snapshot is not None
+    job = replace(job, snapshot=replace(job.snapshot, tarball_sha256="a" * 64, diff_sha256="d" * 64))
+    (folder / "diff.patch").write_text(f"{DIFF}{'#' * 200_000}")
+    (folder / "prompt.md").write_bytes(b"Mend it \xff.\r\n")
+    subject = subject_of(job, folder)
+    assert len(subject.diff) == len(DIFF) + 200_000
+    assert subject.prompt == "Mend it \ufffd.\r\n"
+    assert (subject.evidence.tarball_sha256, subject.evidence.diff_sha256) == ("a" * 64, "d" * 64)
+    assert [(test.id, test.message) for test in subject.tests] == [(TEST, "assert 4 == 2")]
+    monkeypatch.setattr(job_author, "READ", 100)
+    with pytest.raises(PatternError, match=r"diff\.patch: it has more than 100 bytes; no pattern is written"):
         subject_of(job, folder)

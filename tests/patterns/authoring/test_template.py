@@ -10,7 +10,7 @@ from support.patterns.subjects import DIFF, make_subject
 from support.voices import hostile
 
 from pytest_tfgrpo.patterns.authoring.crystalizer import crystalize
-from pytest_tfgrpo.patterns.authoring.plain_text import first_sentence, plain
+from pytest_tfgrpo.patterns.authoring.plain_text import first_sentence, plain, visible
 from pytest_tfgrpo.patterns.authoring.subject import FixedTest
 from pytest_tfgrpo.patterns.authoring.template import name_of
 from pytest_tfgrpo.patterns.shelf.pattern_file import faults, stamp_of, write_pattern
@@ -99,6 +99,43 @@ def test_long_prompts_are_cut_behind_a_sentence() -> None:
     assert plain(text, 9) == "One two three. Four five six.\n\nSeven\n\nEight nine."
     assert plain("word " * 50, 5) == "word word word word word ..."
     assert plain("> # Quoted\n> - text\n#\n", 9) == "Quoted text"
+    assert plain("One\n---\ntwo\n***\n* [x] three", 9) == "One\n\ntwo\n\nthree"
+    assert plain("One two. Three four five.", 4) == "One two."
+    assert plain("One two.\n\nThree four.\n\nFive six seven.", 5) == "One two.\n\nThree four."
+    assert plain("One two three four", 3) == ""
+    assert plain("One two three four five", 4) == "One two three four ..."
+    assert plain("~~~\ncode\n", 9) == ""
+
+
+def test_a_text_has_usual_blanks_and_only_what_is_seen() -> None:
+    assert visible("a\tb\u00a0c\r\nd\u200b\ufeffe\u3164") == "a b c\nde"
+    assert visible("e\u0301 x\u0301\u0327") == "\u00e9 x"
+
+
+def test_a_text_names_three_functions_files_and_claims_those_that_add_most_first() -> None:
+    parts = []
+    for n, (name, added) in enumerate((("one", 1), ("two", 3), ("three", 2), ("four", 4))):
+        rows = [f"+def {name}():", *(f"+    x = {m}" for m in range(added))]
+        parts += [f"--- a/f{n}.py", f"+++ b/f{n}.py", f"@@ -0,0 +1,{len(rows)} @@", *rows]
+    claims = tuple(FixedTest(id=f"t.py::test_{word}_is_so") for word in ("a", "b", "c", "d", "a"))
+    pattern = crystalize(make_subject(diff="\n".join([*parts, ""]), tests=claims), None)
+    where = "four, two, three in f3.py, f1.py, f2.py"
+    assert pattern.lesson == f"When you change {where}, keep this true: a is so; b is so; c is so."
+    assert pattern.body.files == ("f3.py",)
+    assert "a is so; b is so; c is so; ..." in pattern.body.rationale
+    assert pattern.body.rationale.startswith("5 tests fail without the change and pass with it, 3 times each")
+    one = crystalize(make_subject(), None).body.rationale
+    assert one.startswith("One test fails without the change and passes with it, 3 times each: ")
+    assert crystalize(make_subject(tests=()), None).body.rationale == (
+        "Its tests fail without the change and pass with it, 3 times each."
+    )
+
+
+def test_a_lesson_has_as_many_claims_as_thirty_two_words_hold() -> None:
+    claims = tuple(FixedTest(id=f"t.py::test_{word}_" + "_".join(["very"] * 9)) for word in "abc")
+    lesson = crystalize(make_subject(tests=claims), None).lesson
+    assert lesson.count("very") == 18
+    assert len(lesson.split()) <= 32
 
 
 @pytest.mark.parametrize(
