@@ -19,11 +19,12 @@ from pytest_tfgrpo.patterns.shelf.moves import (
     ShelfDecision,
     comment,
     move,
+    record_trial,
     restamp,
     unfinished,
     write_candidate,
 )
-from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamped
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
@@ -334,3 +335,68 @@ def test_a_git_that_hangs_is_named_and_the_move_finished_later(
 def test_restamp_keeps_what_a_reader_does_not_get(tmp_path: Path) -> None:
     shelf = put(tmp_path, make_pattern())
     assert restamp(shelf, NAME, ADA) == make_pattern()
+
+
+def test_what_cannot_be_read_is_neither_moved_stamped_nor_tried(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern())
+    shelf.place(PatternStatus.CANDIDATE, NAME).write_text("---\n")
+    trial = TrialResult(outcome="helps", gain=None, low=None, high=None, scenarios=1, families=1)
+    acts: list[Any] = [
+        lambda: move(shelf, NAME, "promoted", ADA),
+        lambda: restamp(shelf, NAME, ADA),
+        lambda: record_trial(shelf, NAME, trial),
+        lambda: comment(shelf, NAME, ADA),
+    ]
+    for act in acts:
+        with pytest.raises(PatternError, match="does not start with front matter"):
+            act()
+    assert shelf.entries() == []
+
+
+def test_a_reason_has_two_thousand_printable_characters_at_most() -> None:
+    ShelfDecision(by="a" * 2000, reason="b" * 2000).require()
+    for by, reason in (("a" * 2001, "b"), ("a", "b" * 2001), ("a", "b\u200bc"), (" ", "b"), ("a\nb", "c")):
+        with pytest.raises(PatternError, match="in 1 to 2,000 printable characters"):
+            ShelfDecision(by=by, reason=reason).require()
+
+
+def test_a_taken_name_gets_a_number_within_its_limit(tmp_path: Path) -> None:
+    shelf, name = put(tmp_path), "a" * 61 + "-bc"
+    names = [
+        write_candidate(shelf, make_pattern(name, evidence=make_evidence(job=str(n)))).name for n in range(10)
+    ]
+    assert names[:3] == [name, "a" * 61 + "-2", "a" * 61 + "-3"]
+    assert names[9] == "a" * 61 + "-10"
+
+
+def test_trials_of_the_text_as_it_is_are_kept_in_their_order(tmp_path: Path) -> None:
+    pattern = make_pattern()
+    shelf = put(tmp_path, pattern)
+    for outcome, stamp in (("helps", pattern.stamp), ("harms", "0" * 64), ("inconclusive", pattern.stamp)):
+        trial = TrialResult(
+            outcome=outcome, gain=None, low=None, high=None, scenarios=1, families=1,
+            pattern_stamp=stamp, delivery="skill",
+        )  # fmt: skip
+        assert record_trial(shelf, NAME, trial) == shelf.place(PatternStatus.CANDIDATE, NAME)
+    assert moves.trials_of(shelf, pattern) == ["helps", "inconclusive"]
+    assert [entry["delivery"] for entry in shelf.entries()] == ["skill"] * 3
+    found = shelf.pattern(NAME).trial
+    assert found is not None
+    assert found.outcome == "inconclusive"
+
+
+def test_two_files_of_one_id_and_lost_files_are_named_unless_some_cannot_be_read(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    (one,) = shelf.patterns()
+    put(tmp_path, replace(one, name="other"))
+    (twice,) = (line for line in lint(shelf, SCREENS) if ": id: " in line)
+    assert f"other.md: id: {one.id!r} is also that of " in twice
+    assert twice.endswith("read-rows-at-once.md; take all but one away")
+    for file in shelf.files():
+        file.path.unlink()
+    (gone,) = lint(shelf, SCREENS)
+    assert f"{NAME!r} has no file any more; put it back from git, and deprecate it" in gone
+    shelf.place(PatternStatus.ACTIVE, "odd").parent.mkdir()
+    shelf.place(PatternStatus.ACTIVE, "odd").write_text("---\n")
+    assert not [line for line in lint(shelf, SCREENS) if "no file any more" in line]

@@ -134,6 +134,14 @@ HOSTILE = [
     ("Where a cart", "Where\ra cart", r"U\+000D"),
     ("Where a cart", "word " * 480 + "a cart", "shorten them to 500"),
     (EXCERPT, "\n".join(["x = 1"] * 41), "it has 41 lines; shorten it to 40"),
+    (EXCERPT, "x" * 401, "a line of 401 characters; a line has at most 400"),
+    (EXCERPT, f"{EXCERPT} ", r"x\.md:\d+: Solution: excerpt: it has blanks at the ends of lines"),
+    (EXCERPT, f"\n{EXCERPT}", "starts or ends with an empty one"),
+    ("Where a cart", "Where\n\n\n\na cart", r"x\.md:\d+: When not to use: .* or empty lines in a row"),
+    ("Where a cart", "====\nWhere a cart", "would make a heading or an edge"),
+    ('title: "Read rows', 'title: "Read  rows', r"x\.md:\d+: title: it has blanks at its ends or in a row"),
+    ("\n```\n\n## Rationale", "\n```\nMore.\n\n## Rationale", "'More.' stands outside of the sections"),
+    ("---\n\n## Problem", "---\nMore.\n## Problem", "'More.' stands outside of the sections"),
     ("  - shop.py", "  - ../shop.py", r"files/0: .*no '\.\.'"),
     ("files:\n  - shop.py\n", "", "name the files that the excerpt comes from"),
     ("---\nid", "id", "does not start with front matter"),
@@ -174,3 +182,44 @@ def test_the_stamp_is_that_of_what_a_reader_gets() -> None:
         {"polarity": "avoid"},
     ):
         assert stamp_of(replace(pattern, **change)) != pattern.stamp  # type: ignore[arg-type]
+
+
+def test_each_limit_may_be_reached() -> None:
+    words = {"problem": 480, "solution": 10, "rationale": 5, "when_not": 5}
+    body = make_body(
+        **{name: " ".join(["w"] * count) for name, count in words.items()},
+        excerpt="\n".join([*["x = 1"] * 39, "y" * 400]),
+    )
+    pattern = make_pattern(lesson=" ".join(["w"] * 32), body=body)
+    assert faults(pattern) == []
+    assert parse_pattern(write_pattern(pattern), "x.md") == pattern
+    longer = replace(pattern, lesson=f"{pattern.lesson} w", body=replace(body, rationale="w w w w w w"))
+    assert [(fault.place, fault.message) for fault in faults(longer)] == [
+        ("lesson", "it has 33 words; shorten it to 32"),
+        ("Problem", "the sections have 501 words; shorten them to 500"),
+    ]
+
+
+def test_of_many_lines_with_what_nobody_sees_twenty_are_named() -> None:
+    text = text_with("Where a cart", "\u200b\n" * 30 + "Where a cart")
+    with pytest.raises(PatternError) as caught:
+        parse_pattern(text, "x.md")
+    assert str(caught.value).count("U+200B") == 20
+
+
+def test_a_fault_of_a_section_is_named_with_the_line_of_its_heading() -> None:
+    text = text_with("Where a cart", "# x\nWhere a cart")
+    line = text.split("\n").index("## When not to use") + 1
+    with pytest.raises(PatternError, match=rf"^x\.md:{line}: When not to use: '# x' is a heading"):
+        parse_pattern(text, "x.md")
+    gone = text_with("files:\n  - shop.py\n", "")
+    with pytest.raises(PatternError, match=r"^x\.md:\d+: files: name the files"):
+        parse_pattern(gone, "x.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("a.py", "python"), ("b/c.TSX", ""), ("b.tsx", "tsx"), ("a.yml", "yaml"), ("Makefile", "")],
+)
+def test_an_excerpt_is_fenced_by_the_language_of_its_first_file(name: str, language: str) -> None:
+    assert f"\n```{language}\n" in write_pattern(make_pattern(body=make_body(files=(name, "z.go"))))

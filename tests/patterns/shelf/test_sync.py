@@ -241,3 +241,54 @@ def test_an_excerpt_reaches_the_skill_in_a_fence_that_holds(tmp_path: Path) -> N
     text = skill_text(active(body=make_body(excerpt="x = '```'\n---\n\ny")))
     assert "\n````python\n" in text
     assert is_as_written(text)
+
+
+def test_a_place_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active())
+    (tmp_path / "AGENTS.md").write_bytes(b"\xff")
+    with pytest.raises(PatternError, match=r"AGENTS\.md is not UTF-8; save it as UTF-8, then sync again"):
+        changes(shelf, SyncPlaces(agents_md="AGENTS.md"))
+    (tmp_path / "AGENTS.md").unlink()
+    (tmp_path / "AGENTS.md").mkdir()
+    with pytest.raises(PatternError, match=r"cannot read .*AGENTS\.md: .*; mend it, then sync again"):
+        changes(shelf, SyncPlaces(agents_md="AGENTS.md"))
+
+
+def test_links_of_others_stay_and_so_does_what_lies_beside_a_skill(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active())
+    synced(shelf)
+    skills = tmp_path / SKILL_FOLDERS[0]
+    (skills / NAME / "notes.md").write_text("mine")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "SKILL.md").write_text(skill_text(active("linked")))
+    (skills / "linked").symlink_to(tmp_path / "theirs")
+    move(shelf, NAME, "deprecated", ADA)
+    assert [action for action, _ in synced(shelf)] == ["remove", "remove"]
+    assert [path.name for path in (skills / NAME).iterdir()] == ["notes.md"]
+    assert (skills / "linked").is_symlink()
+    assert (tmp_path / "theirs" / "SKILL.md").is_file()
+
+
+def test_a_change_is_shown_as_a_patch_and_marks_of_markdown_are_plain(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active(lesson="Read *all* of `a_b` (once) <now>, [as] it is."))
+    places = SyncPlaces(skills=(), agents_md="AGENTS.md", docs=True)
+    (tmp_path / "AGENTS.md").write_text("# Ours\n")
+    memory, page = changes(shelf, places)
+    assert memory.diff(tmp_path).splitlines()[:4] == [
+        "--- a/AGENTS.md",
+        "+++ b/AGENTS.md",
+        "@@ -1 +1,5 @@",
+        " # Ours",
+    ]
+    assert "Read \\*all\\* of \\`a\\_b\\` \\(once\\) \\<now\\>, \\[as\\] it is." in page.new
+    avoid = active(polarity="avoid")
+    assert f"* Avoid: {avoid.lesson} ({NAME})" in with_lines("", [avoid], tmp_path)
+
+
+def test_lines_reach_their_limit_to_the_byte() -> None:
+    plain = active("n", lesson="x")
+    room = LINES_MAX - len(with_lines("", [plain], Path("x")).strip().encode()) + 1
+    full = with_lines("", [replace(plain, lesson="x" * room)], Path("x")).strip()
+    assert (len(full.encode()), "more in" in full) == (LINES_MAX, False)
+    over = with_lines("", [replace(plain, lesson="x" * (room + 1))], Path("x")).strip()
+    assert over == f"{BEGIN}\n* 1 more in .agent/patterns/active\n{END}"
