@@ -122,3 +122,23 @@ def test_threads_that_append_at_once_lose_no_line(log):
     assert sorted(numbers(log)) == list(range(30))
     previous = [json.loads(line)["previous"] for line in log.path.read_text().splitlines()]
     assert len(set(previous)) == 30
+
+
+def test_what_was_written_is_on_disk_and_a_new_file_in_its_folder_too(log, monkeypatch):
+    synced, folders = [], []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("pytest_tfgrpo.patterns.chained_log.sync_folder", folders.append)
+    fill(log, 2)
+    assert log.complete([{"n": 7}, {"n": 8}], "n") == 2
+    assert (len(synced), folders) == (4, [log.path.parent])
+
+
+def test_a_log_that_cannot_be_read_is_named(log):
+    log.path.parent.mkdir()
+    log.path.mkdir()
+    with pytest.raises(StoreError, match=r"cannot read .*log\.jsonl: "):
+        log.entries()
+    log.path.rmdir()
+    os.mkfifo(log.path)
+    with pytest.raises(StoreError, match=r"log\.jsonl is no regular file; move it away"):
+        log.append({"n": 0})

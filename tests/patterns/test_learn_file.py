@@ -55,3 +55,18 @@ def test_a_variable_that_does_not_parse_is_named_with_key_and_value(tmp_path):
 
 def test_the_schema_has_the_keys_of_the_table():
     assert load_schema("learn-file")["properties"].keys() == LEARN_TABLE.keys()
+
+
+def test_every_setting_may_come_from_a_variable_and_a_long_file_is_read(tmp_path):
+    rows = [f"# {n:099}" for n in range(100)]
+    (tmp_path / "learn.toml").write_text("\n".join([*rows, "approvers = ['ann', 'bo']", "skills = []"]))
+    assert load_learn_settings(tmp_path, {}) == LearnSettings(approvers=("ann", "bo"), skills=())
+    environ = {
+        "TFGRPO_LEARN_MODEL": " openai:x ",
+        "TFGRPO_LEARN_APPROVERS": "",
+        "TFGRPO_LEARN_SKILLS": "a 'b c'",
+        "TFGRPO_LEARN_AGENTS_MD": "AGENTS.md",
+    }
+    assert load_learn_settings(tmp_path, environ) == LearnSettings(
+        model="openai:x", approvers=(), skills=("a", "b c"), agents_md="AGENTS.md"
+    )

@@ -18,6 +18,15 @@ from pytest_tfgrpo.patterns.synthesis.ran_tests import read_command, written_com
         ("yarn run test", "", "web", None),
         ("npx vitest run a.test.ts", "vitest", "web", "web/a.test.ts"),
         ("jest", "jest", ".", None),
+        ("py.test -x", "pytest", ".", None),
+        ("nox -s tests", "pytest", ".", None),
+        ("poetry run pytest", "pytest", ".", None),
+        ("pipenv run python -m pytest", "pytest", ".", None),
+        ("pdm run pytest", "pytest", ".", None),
+        ("pnpm exec vitest", "vitest", ".", None),
+        ("pnpm test", "", ".", None),
+        ("LANG=C LC_ALL=C NODE_ENV=test PYTHONHASHSEED=0 /usr/bin/python3 -m pytest", "pytest", ".", None),
+        (f"pytest {'x' * 1993}", "pytest", ".", None),
         ("node --test --import=tsx a.test.ts", "node-test", ".", "a.test.ts"),
     ],
 )
@@ -62,5 +71,23 @@ def test_names_that_lead_out_of_the_repository_are_left_out():
 
 
 def test_commands_of_a_text_are_lines_of_its_shell_blocks_and_what_is_in_backticks():
+    both = "```console\n$ pytest `a`\n```\n```bash\n  jest\n```\n```shell\ntox\n```\n"
+    assert [*written_commands(both)] == ["pytest `a`", "jest", "tox"]
     text = "Run `pytest -q` or\n```sh\n$ npm test\n\ntox\n```\n```python\nrun()\n```\nand `a\nb`.\n"
     assert [*written_commands(text)][:3] == ["npm test", "tox", "pytest -q"]
+
+
+def test_flags_are_of_node_alone_and_names_of_words():
+    found = read_command("jest --import=tsx a.test.js")
+    assert found is not None
+    assert found.flags == ()
+    named = read_command("python -m unittest tests.test_a.Case ./b.py::x c/d", "api/")
+    assert named is not None
+    assert named.names == (
+        "api/tests.test_a.Case",
+        "api/tests/test_a/Case.py",
+        "api/tests/test_a.py",
+        "api/tests.py",
+        "api/b.py",
+        "api/c/d",
+    )

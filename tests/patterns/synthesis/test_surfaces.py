@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
+from pytest_tfgrpo.patterns.synthesis import surfaces
 from pytest_tfgrpo.patterns.synthesis.surfaces import nearest_surface
 
 SCRIPT = "def main():\n    pass\n\n\nif __name__ == '__main__':\n    main()\n"
@@ -15,6 +16,8 @@ PYTHON = {
 }  # fmt: skip
 NODE = {"package.json": json.dumps({"bin": {"shop": "./bin/shop.js"}}), "bin/shop.js": "", "lib/a.js": ""}
 
+CONSOLE = "[options.entry_points]\nconsole_scripts =\n  Gone = away:main\n  Run = shop : main\n"
+
 
 @pytest.mark.parametrize(
     ("files", "changed", "command", "source"),
@@ -24,6 +27,21 @@ NODE = {"package.json": json.dumps({"bin": {"shop": "./bin/shop.js"}}), "bin/sho
         (PYTHON, "tools/worker.py", "python tools/worker.py", "tools/worker.py"),
         (PYTHON, "tools/data.py", "python tools/worker.py", "tools/worker.py"),
         (NODE, "lib/a.js", "node bin/shop.js", "package.json bin shop"),
+        (
+            {**NODE, "package.json": '{"bin": "bin/shop.js"}'},
+            "a.js",
+            "node bin/shop.js",
+            "package.json bin bin",
+        ),
+        ({"a.py": "#!/bin/python\n", "b/c.py": SCRIPT}, "b/d.py", "python b/c.py", "b/c.py"),
+        ({"a.py": "#!/bin/python\n", "b/c.py": ""}, "b/c.py", "python a.py", "a.py"),
+        ({"setup.cfg": CONSOLE, "shop/__init__.py": ""}, "x.py", "Run", "entry point Run = shop : main"),
+        (
+            {"a/x.py": SCRIPT, "a/b/y.py": SCRIPT, "c/z.py": SCRIPT},
+            "a/b/c/d.py",
+            "python a/b/y.py",
+            "a/b/y.py",
+        ),
     ],
 )
 def test_the_nearest_that_can_be_run_is_found_by_path_and_manifests(files, changed, command, source):
@@ -35,3 +53,12 @@ def test_the_nearest_that_can_be_run_is_found_by_path_and_manifests(files, chang
 
 def test_where_nothing_can_be_run_there_is_none():
     assert nearest_surface(ProjectFiles(read=lambda _: b"x", names=frozenset({"a.py"})), ["a.py"]) is None
+
+
+def test_of_many_files_those_that_changed_are_looked_into_first(monkeypatch):
+    monkeypatch.setattr(surfaces, "SCRIPTS", 1)
+    files = {"a.py": SCRIPT, "z.py": SCRIPT}
+    tree = ProjectFiles(read=lambda path: files[path].encode(), names=frozenset(files))
+    found = nearest_surface(tree, ["z.py"])
+    assert found is not None
+    assert found.path == "z.py"
