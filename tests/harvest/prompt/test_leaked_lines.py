@@ -60,3 +60,13 @@ def test_the_code_of_a_fix_are_its_new_lines_that_say_something() -> None:
     assert found.lines == {"new=made(value,1)", "returnlowest_price"}
     assert set(found.text.split("\n")) == found.lines
     assert found.before == "old=known(value)\ngone=known(value)"
+
+
+@pytest.mark.parametrize(("line", "leaks"), [("total=f(a,b)", True), ("tota=f(a,b)", False)])
+def test_a_line_of_twelve_characters_says_what_the_fix_is(line: str, leaks: bool) -> None:
+    entry = ArchiveEntry(name="a.py", data=line.encode())
+    fixed = fixed_code(FixTrees(base={}, hidden={}, reference={"a.py": entry}))
+    assert bool(fixed.lines) is leaks
+    assert bool(without_leaks(f"  {line.replace('=', ' = ')}", fixed)[1]) is leaks
+    known = FixedCode(lines=frozenset(), text=f"{line};", before="")
+    assert bool(without_leaks(f"`{line}`", known)[1]) is leaks

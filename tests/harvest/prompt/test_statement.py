@@ -7,6 +7,7 @@ import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HistoryChange, Statement
+from pytest_tfgrpo.harvest.prompt import issues_file
 from pytest_tfgrpo.harvest.prompt.issues_file import fixed_issues, read_issues
 from pytest_tfgrpo.harvest.prompt.statement import TASK, statement_of
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
@@ -275,6 +276,9 @@ def test_issues_are_read_with_other_keys_and_without_hidden_comments(tmp_path: P
         ('{"number": 1}\n{', r":2: not JSON"),
         ('{"number": true}', r":1: number is True"),
         ('{"number": 1, "body": 5}', r":1: body is 5"),
+        ('{"number": 1, "title": []}', r":1: title is \[\]; it must be a text"),
+        ('\n{"number": 1}\n\n{"number": "2"}', r":4: number is '2'; write"),
+        ('{"number": 1}\n{"number": false}', r":2: number is False"),
         ("[" * 100_000, r":1: not JSON"),
     ],
 )
@@ -285,3 +289,49 @@ def test_a_bad_file_of_issues_is_a_usage_error(tmp_path: Path, text: str, why: s
         read_issues(path)
     with pytest.raises(SettingError, match="cannot read the issues"):
         read_issues(tmp_path / "absent.jsonl")
+
+
+def test_a_file_of_issues_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "issues.jsonl"
+    path.write_text('{"number": 1}\n{"number": 1, "title": "Last"}')
+    monkeypatch.setattr(issues_file, "FILE_MAX", path.stat().st_size)
+    assert read_issues(path) == {1: "Last"}
+    monkeypatch.setattr(issues_file, "FILE_MAX", path.stat().st_size - 1)
+    with pytest.raises(SettingError, match=r"has over \d+ bytes; export only the issues of these commits"):
+        read_issues(path)
+
+
+EIGHT = "Alpha bravo charlie delta foxtrot golf hotel india"
+
+
+def test_a_text_of_eight_words_says_something() -> None:
+    assert prompt(EIGHT).source == "commit message"
+    assert prompt(EIGHT.rpartition(" ")[0]).source == "failing tests"
+    assert prompt("Fixes #7", issues={7: EIGHT}).source == "issue 7"
+    assert prompt("Fixes #7", issues={7: " \n"}).source == "failing tests"
+    assert prompt(LONG, rewrite=lambda *_: EIGHT).source == "model"
+    assert prompt(LONG, rewrite=lambda *_: EIGHT.rpartition(" ")[0]).source == "commit message"
+
+
+def test_twenty_failing_tests_are_named_and_what_they_say_has_no_secret_and_one_line() -> None:
+    change = FixCandidate(id="x", change=change_of("Fix"), tests=(), protected=(), sources=())
+    secret = "sk-proj-" + "a1B2c3D4" * 4
+
+    def told(count: int, said: str) -> list[str]:
+        ids = tuple(f"t{n}" for n in range(count))
+        found = FixValidation(fail_to_pass=ids, pass_to_pass=(), messages={"t0": said})
+        return (
+            statement_of(change, trees(), found)
+            .text.partition("fail:\n\n")[2]
+            .partition("\n\n")[0]
+            .split("\n")
+        )
+
+    assert told(20, "") == [f"- t{n}" for n in range(20)]
+    assert told(23, "")[19:] == ["- t19", "- and 3 more"]
+    (long,) = told(1, "x" * 280 + f" {secret}")
+    assert "sk-proj" not in long
+    assert len(long) < 320
+    assert told(1, "one\ntwo") == ["- t0: one two"]

@@ -89,3 +89,32 @@ def test_threads_take_turns() -> None:
             thread.join()
     assert found == ["The task."] * 4
     assert completer.most_in_flight == 1
+
+
+@pytest.mark.parametrize("code", ["auth", "not_found", "rejected"])
+def test_what_no_further_call_mends_is_a_usage_error_and_its_cost_counts(code: str) -> None:
+    with StatementModel(failing(ModelError("no", code, cost_usd=0.5))) as model:
+        with pytest.raises(SettingError, match="the model cannot write: no"):
+            model("text", TESTS)
+        assert (model.cost_usd, model.exhausted) == (0.5, "")
+
+
+def test_the_connections_of_a_model_are_closed_in_the_end() -> None:
+    closed = list[bool]()
+
+    class Models:
+        async def aclose(self) -> None:
+            closed.append(True)
+
+    with StatementModel(ScriptedCompleter(lambda request: "x"), Models()) as model:  # type: ignore[arg-type]
+        assert model("text", TESTS) == "x"
+        assert closed == []
+    assert closed == [True]
+
+
+def test_a_long_text_is_given_in_part_and_nothing_is_left_to_chance() -> None:
+    (_, message), request = request_for("x" * 12_001, ()).messages, request_for("y" * 12_000, ())
+    assert message.content.count("x") < 12_050
+    assert "\n" in next(iter(blocks_of(message.content)))[1]
+    assert next(iter(blocks_of(request.messages[1].content)))[1] == "y" * 12_000
+    assert request.temperature == 0.0

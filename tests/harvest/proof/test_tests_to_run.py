@@ -32,7 +32,8 @@ def test_the_tests_of_touched_packages_run_beside_the_changed_ones(changed, sour
 
 
 def test_tests_outside_the_folder_of_the_recipe_do_not_run():
-    assert files_to_run(("shop/tests/test_tax.py",), ("shop/cart.py",), TREE, (), "shop") == (
+    tree = (*TREE, "shopping/test_cart.py")
+    assert files_to_run(("shop/tests/test_tax.py",), ("shop/cart.py",), tree, (), "shop") == (
         "shop/tests/test_cart.py",
         "shop/tests/test_tax.py",
     )
@@ -41,7 +42,7 @@ def test_tests_outside_the_folder_of_the_recipe_do_not_run():
 def test_what_runs_is_bounded_and_the_changed_ones_are_always_of_it():
     tree = [f"tests/test_{n:05}.py" for n in range(10_000)]
     found = files_to_run((tree[-1],), (), tree, (), ".")
-    assert len(found) == MOST + 1
+    assert len(found) == MOST + 1 == 201
     assert tree[-1] in found
 
 
@@ -57,3 +58,12 @@ def test_what_runs_is_bounded_and_the_changed_ones_are_always_of_it():
 def test_the_nearest_tests_a_changed_file_of_tests_are_those_that_need_it(changed, expected):
     tree = (*TREE, "tests/slow/__init__.py", "web/tests/data/x.json")
     assert nearest_tests((changed,), tree, ()) == expected
+
+
+@pytest.mark.parametrize("source", ["lib/Cart.ts", "lib/_cart.py", "lib/CART.py"])
+def test_a_test_is_named_after_a_source_in_whatever_case(source):
+    assert files_to_run((), (source,), TREE, (), ".") == (
+        "shop/tests/test_cart.py",
+        "tests/deep/cart_test.py",
+        "tests/slow/test_cart.py",
+    )

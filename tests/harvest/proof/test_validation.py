@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.harvests import FakeTests
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.harvest.fixes import RootCause
+from pytest_tfgrpo.harvest.fixes import FixValidation, RootCause, ValidationRun
 from pytest_tfgrpo.harvest.proof.proven_changes import ROUNDS
 from pytest_tfgrpo.harvest.proof.validation import check_timeout_s
 from pytest_tfgrpo.scoring.runners.protocol import RunProblem
@@ -331,3 +331,81 @@ def test_whatever_comes_out_a_listed_test_did_so_in_all_runs_of_its_file(tmp_pat
         assert after[test][: max(2, times)] == "p" * max(2, times)
     assert (found.cause is None) == bool(found.fail_to_pass)
     assert not {*found.wavering} & {*found.fail_to_pass, *found.pass_to_pass}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timeout_s"), [(0.0, 60.0), (6.0, 60.0), (12.0, 90.0), (30.0, 180.0), (1e6, 3600.0)]
+)
+def test_a_check_has_well_over_what_the_slowest_run_of_the_fix_took(seconds, timeout_s):
+    runs = tuple(
+        ValidationRun(tree=tree, passed=1, failed=0, skipped=0, hung=0, elapsed_s=took)
+        for tree, took in (("fix", seconds), ("fix", 0.0), ("base", 9e9))
+    )
+    assert check_timeout_s(FixValidation(fail_to_pass=(), pass_to_pass=(), runs=runs)) == timeout_s
+    assert check_timeout_s(FixValidation(fail_to_pass=(), pass_to_pass=())) == 60.0
+
+
+def test_a_test_that_hangs_before_the_fix_failed_there_and_each_end_is_counted(fake):
+    found = fake.validate(base={Y: "s"}, base_with_tests={X: "h", Y: "s"}, fix={X: "p", Y: "s"})
+    assert (found.fail_to_pass, found.pass_to_pass, found.cause) == ((X,), (), None)
+    fix, before, base = found.runs[:3]
+    assert (fix.passed, fix.failed, fix.skipped, fix.hung) == (1, 0, 1, 0)
+    assert (before.passed, before.failed, before.skipped, before.hung) == (0, 0, 1, 1)
+    assert (base.passed, base.skipped, base.elapsed_s, base.problem) == (0, 1, 0.5, None)
+    assert (found.isolation, found.relaxed, found.environment) == ("bwrap", False, None)
+
+
+def test_a_test_that_was_skipped_before_the_fix_is_not_from_fail_to_pass(fake):
+    found = fake.validate(base_with_tests={X: "s", Y: "f"}, fix={X: "p", Y: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((Y,), ())
+
+
+@pytest.mark.parametrize(
+    ("detail", "said", "lacking"),
+    [
+        ("Traceback\nE: No module named 'six'", ": E: No module named 'six'", True),
+        (
+            "usage: pytest\npytest: error: unrecognized arguments: --x\n  inifile: a",
+            "unrecognized arguments: --x",
+            True,
+        ),
+        ("  \n", "its own tests that must pass and fail did not after the fix", False),
+    ],
+)
+def test_a_run_that_counts_for_nothing_says_its_last_line_and_whether_it_lacks_something(
+    fake, detail, said, lacking
+):
+    fake.detail = detail
+    found = fake.validate(fix={X: "p"}, problems={"fix": RunProblem.TAMPERED})
+    assert (found.cause, found.lacking) == (RootCause.SCENARIO_SYNTHESIS, lacking)
+    assert found.reason.endswith(said)
+    fake.detail = ""
+    found = fake.validate(fix={X: "p"}, problems={"base_with_tests": RunProblem.TIMEOUT})
+    assert (found.cause, found.reason) == (RootCause.ENVIRONMENT, "out of time before the fix")
+    found = fake.validate(fix={X: "p"}, base_with_tests={X: "f"}, problems={"base": RunProblem.TIMEOUT})
+    assert (found.cause, found.runs[2].problem) == (None, "timeout")
+
+
+def test_a_test_that_hangs_or_fails_before_the_fix_does_not_waver_and_one_that_hangs_after_it_fails(fake):
+    found = fake.validate(base_with_tests={X: "hfhfhfhfhfhf"}, fix={X: "p"})
+    assert (found.fail_to_pass, found.wavering) == ((X,), ())
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "h"})
+    assert (found.cause, found.reason) == (
+        RootCause.TEST_FAILURE, f"fails after the fix: {X} (because of h)"
+    )  # fmt: skip
+
+
+def test_what_only_the_code_after_the_fix_uses_is_a_doubt(fake):
+    fake.uses = {"base": ("tracing",), "base_with_tests": ("native",), "fix": ("ctypes", "native", "tracing")}
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "p"})
+    assert (found.uses, found.doubts.uses) == (("ctypes", "native", "tracing"), ("ctypes",))
+
+
+def test_a_test_that_passed_before_and_fails_after_the_fix_or_whose_file_does_is_broken(fake):
+    found = fake.validate(base={Y: "p"}, base_with_tests={X: "f"}, fix={X: "p", Y: "f"})
+    assert (found.fail_to_pass, found.doubts.broken) == ((X,), (Y,))
+    found = fake.validate(
+        base={Y: "p"}, base_with_tests={OTHER: "p"}, fix={"tests/test_a.py": "f", OTHER: "f"}
+    )
+    assert (found.cause, found.doubts.broken) == (RootCause.TEST_FAILURE, (Y, OTHER))
+    assert found.reason.startswith("fails after the fix: tests/test_a.py")
