@@ -473,6 +473,14 @@ def test_a_scenario_whose_provenance_is_lost_is_not_proven_and_the_others_are_pr
         ("hidden: archives/", "hidden: x/", "hidden in {} is "),
         ("hidden_sha256: ", "hidden_sha256: f", "hidden_sha256 in {} is not of the archive that was proven"),
         ("checks:", "chequers: [", "{}:"),
+        ("  archive: archives/", "  archive: x/", "the workspace in {} is not the one that was proven"),
+        ("changes:", "changes: [1]\n    unchanged:", "changes in {} are not those that were proven"),
+        ("runner: pytest", "runner: jest", "runner in {} is 'jest', not 'pytest'; restore it"),
+        (
+            "kind: tests",
+            "removed: [a.py]\n    kind: tests",
+            "removed in {} is ['a.py'], not None; restore it",
+        ),
         ("checks:", "checks: 5\nchecked:", "{} has 0 checks of kind 'tests', not one; restore it"),
         ("fail_to_pass:", "fail_to_pass: 5\n    failing:", "fail_to_pass in {} is empty; restore it"),
         ("tags:\n", "tags:\n  - hard\n", None),
@@ -884,3 +892,53 @@ def test_a_base_that_has_none_of_the_tests_runs_none(shop):
     assert len(shop.runner.runs) == 6
     runs = read_provenance(shop.suite / f"provenance/{step.row.id}.json").validation.runs
     assert [run.problem for run in runs if run.tree == "base"] == ["nothing_collected"] * 3
+
+
+def test_a_scenario_whose_environment_is_not_built_is_not_proven(shop):
+    shop.fix("one")
+    shop.harvest()
+    (path,) = (shop.suite / "provenance").glob("*.json")
+    value = json.loads(path.read_text())
+    value["validation"]["environment"] = "e" * 64
+    path.write_text(json.dumps(value))
+
+    def again(error):
+        def find(suite, stamp):
+            assert (suite, stamp) == (shop.suite, "e" * 64)
+            raise error
+
+        (found,) = verify(shop.suite, shop.runner, find, isolation="none")
+        return found.cause, found.reason
+
+    assert again(SettingError("build it\nfirst")) == (RootCause.ENVIRONMENT, "build it first")
+    with pytest.raises(StoreError, match="the cache is full"):
+        again(StoreError("the cache is full"))
+
+
+def test_what_is_not_proven_again_is_named(shop):
+    shop.tests += "also_one a.py one\n"
+    shop.fix("one")
+    shop.harvest()
+
+    def ran(change):
+        def run(request):
+            found = shop.runner(request)
+            return replace(found, outcomes=change(found.outcomes))
+
+        (one,) = verify(shop.suite, run, no_environment, isolation="none")
+        return one.cause, one.reason
+
+    cause, reason = ran(lambda ends: {test: end for test, end in ends.items() if "also" not in test})
+    assert (cause, reason) == (RootCause.TEST_FAILURE, f"no longer from fail to pass: {TEST}::also_one")
+    cause, reason = ran(lambda ends: dict.fromkeys(ends, CaseOutcome.PASSED))
+    assert (cause, reason) == (RootCause.TEST_FAILURE, "passes before the fix: no test of it fails there")
+
+
+def test_a_full_disk_while_a_prompt_is_written_ends_the_harvest(shop):
+    def full(*_):
+        raise StoreError("the disk is full")
+
+    shop.fix("one")
+    with pytest.raises(StoreError, match="the disk is full"):
+        shop.harvest(tools=text_tools(shop.runner, statement=full))
+    assert read_log_of(shop.suite) == {}

@@ -62,3 +62,27 @@ def test_a_row_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path, monk
         with pytest.raises(StoreError, match="make room and harvest again"):
             log.append([make_row(2)])
     assert log.path.read_bytes() == before
+
+
+def test_rows_are_on_disk_when_they_are_kept_and_none_writes_nothing(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with HarvestLog(tmp_path) as log:
+        synced.clear()
+        log.append([])
+        assert (synced, log.path.read_bytes()) == ([], b"")
+        log.append([make_row(1), make_row(2)])
+        assert len(synced) == 1
+
+
+def test_a_log_that_cannot_be_opened_or_read_is_named(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(SettingError, match=r"a is not a folder; name the folder of a suite"):
+        HarvestLog(tmp_path / "a")
+    with pytest.raises(StoreError, match=r"cannot open .*harvest\.jsonl"):
+        HarvestLog(tmp_path / "a" / "b")
+    (tmp_path / "harvest.jsonl").mkdir()
+    for act in (HarvestLog, read_log_of):
+        with pytest.raises(StoreError, match=r"cannot (open|read) .*harvest\.jsonl: .*directory"):
+            act(tmp_path)
+    assert read_log_of(tmp_path / "none") == {}

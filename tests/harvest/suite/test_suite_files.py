@@ -11,12 +11,14 @@ from support.harvests import make_provenance, make_recipe, make_row, make_valida
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.harvest.fixes import Statement
-from pytest_tfgrpo.harvest.suite.provenance import read_provenance, write_provenance
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance, write_provenance
 from pytest_tfgrpo.harvest.suite.suite_files import (
     FixArchives,
     SuitePaths,
+    lacks_archives,
     resplit,
     scenario_value,
+    write_archives,
     write_partial,
     write_proof,
     write_scenario,
@@ -203,3 +205,84 @@ def test_what_a_person_must_complete_goes_once_it_is_proven(tmp_path):
     write(tmp_path)
     assert not paths.partial.exists()
     assert not paths.manual.exists()
+
+
+def test_what_a_check_needs_besides_stands_in_the_scenario():
+    command = SuiteCommand(runner="command", folder=".", run=("make", "{report}"))
+    provenance = make_provenance(
+        recipe=make_recipe(protected=("golden/**",), command=command),
+        removed_tests=("tests/gone.py",),
+        prompt=Statement(text="x", source="model", cut=("leak",)),
+        validation=make_validation(uses=("ctypes",), relaxed=True, environment="e" * 64),
+        origin=FixOrigin(source="capture", job="j", approver="ann"),
+        timeout_s=90.0,
+    )
+    value = scenario_value(provenance, "shop")
+    (check,) = value["checks"]
+    assert (check["protected"], check["allow"], check["removed"]) == (
+        ["golden/**"], ["ctypes"], ["tests/gone.py"]
+    )  # fmt: skip
+    assert check["runner"] == {"name": "command", "folder": ".", "run": ["make", "{report}"]}
+    assert (check["timeout_s"], value["environment"]) == (90.0, "e" * 64)
+    assert value["tags"] == ["captured", "leak", "relaxed"]
+    elsewhere = make_recipe(command=SuiteCommand(runner="jest", folder="web"))
+    (check,) = scenario_value(make_provenance(recipe=elsewhere), "shop")["checks"]
+    assert check["runner"] == {"name": "jest", "folder": "web"}
+    assert not {"protected", "allow", "removed", "changes"} & {*check}
+
+
+def test_a_scenario_says_where_it_comes_from_and_what_a_person_got_goes(tmp_path):
+    paths = SuitePaths(suite=tmp_path, id="fix-000000000000")
+    write_partial(tmp_path, paths.id, {"a": 1}, "Say how \ud800.")
+    assert paths.partial.is_file()
+    assert paths.manual.read_bytes() == b"Say how \\ud800."
+    write(tmp_path)
+    assert not paths.partial.exists()
+    assert not paths.manual.exists()
+    assert paths.scenario.read_text().startswith(f"# Harvested from commit {0:040x}; its proof: provenance/")
+    write(tmp_path, origin=FixOrigin(source="capture", job="4711"))
+    assert paths.scenario.read_text().startswith(f"# Captured as job 4711, commit {0:040x}; its proof: ")
+
+
+@pytest.mark.parametrize("part", ["base", "hidden", "reference", "scenario", "provenance"])
+def test_archives_are_lacking_where_scenario_and_proof_are_there(tmp_path, part):
+    paths = write(tmp_path)
+    assert not lacks_archives(tmp_path, paths.id)
+    getattr(paths, part).unlink()
+    assert lacks_archives(tmp_path, paths.id) is (part in ("base", "hidden", "reference"))
+    for archive in (paths.base, paths.hidden, paths.reference):
+        archive.unlink(missing_ok=True)
+    assert lacks_archives(tmp_path, paths.id) is (part in ("base", "hidden", "reference"))
+
+
+def test_a_scenario_that_is_gone_leaves_the_others_in_their_splits(tmp_path):
+    for number in range(41):
+        write(tmp_path, number, sources=("a.py", "README.md") if number in (3, 40) else ("README.md",))
+    SuitePaths(suite=tmp_path, id="fix-000000000000").scenario.unlink()
+    SuitePaths(suite=tmp_path, id="fix-000000000005").provenance.unlink()
+    assert resplit(tmp_path, [make_row(number) for number in range(41)]) == 29
+    texts = {path.name[:16]: path.read_text() for path in tmp_path.glob("*.scenario.yaml")}
+    splits = [text.partition("split: ")[2].partition("\n")[0] for _, text in sorted(texts.items())]
+    assert [splits.count(name) for name in ("train", "dev", "eval")] == [20, 8, 12]
+    assert splits == sorted(splits, key=["train", "dev", "eval"].index)
+    named = sorted(id_ for id_, text in texts.items() if "\nfamily: fix-000000000003\n" in text)
+    assert named == ["fix-000000000003", "fix-000000000028"]
+    bad = SuitePaths(suite=tmp_path, id="fix-000000000001").scenario
+    bad.write_bytes(b"\xff")
+    with pytest.raises(StoreError, match="cannot read a scenario of"):
+        resplit(tmp_path, [make_row(1)])
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EFBIG, True), (errno.EACCES, False)],
+)
+def test_only_a_full_disk_is_told_to_be_made_room_on(tmp_path, monkeypatch, code, advice):
+    def fail(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("pytest_tfgrpo.harvest.suite.suite_files.write_atomic", fail)
+    with pytest.raises(StoreError) as caught:
+        write_archives(tmp_path, "x", ARCHIVES)
+    assert ("make room and harvest again, what is proven is kept" in str(caught.value)) is advice
+    assert "x.base.tar.gz" in str(caught.value)
