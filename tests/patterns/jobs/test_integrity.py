@@ -140,3 +140,11 @@ def test_a_folder_of_its_trees_that_is_missing_is_found(problems, job, repositor
     remove_object(repository, job.snapshot.tree)
     gone = f"commits are missing: {job.snapshot.commit[:12]}"
     assert problems() == [gone, "objects of its trees are missing or damaged"]
+
+
+def test_a_commit_that_does_not_follow_from_its_base_is_found(problems, job, repository):
+    other = git(repository.folder, "commit-tree", job.snapshot.base_tree)
+    snapshot = replace(job.snapshot, base=other)
+    assert problems(replace(job, snapshot=snapshot)) == [
+        f"the commit {snapshot.commit[:12]} does not follow from {other[:12]}"
+    ]

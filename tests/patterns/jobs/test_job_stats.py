@@ -61,6 +61,11 @@ def test_each_kind_of_lost_lease_and_each_job_with_broken_tests_counts_once():
     )
 
 
+def test_a_stall_that_ended_before_it_began_took_no_time():
+    rows = [entry("a", "stalled_snapshot", 9), entry("a", "queued", 1)]
+    assert job_stats(rows)["stalls"] == {"resolved": 1, "open": 0, "median_s": 0.0}
+
+
 def test_nothing_happened():
     found = job_stats([])
     assert (found["jobs"], found["pass_rate"], found["stalls"]["median_s"]) == ({}, None, None)

@@ -7,7 +7,7 @@ from support.patterns.jobs import job_id, queue_with, status_of
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.patterns.jobs.leases import LeaseKeeper, LeaseWatch
-from pytest_tfgrpo.patterns.jobs.queue import JobQueue
+from pytest_tfgrpo.patterns.jobs.queue import RENEWED_S, TTL_S, JobQueue
 
 
 @pytest.fixture
@@ -37,6 +37,17 @@ def test_a_lease_that_stays_as_it_is_is_ended(queue, clock, watch):
     assert status_of(queue) == "queued"
     assert watch.look(queue) == []
     assert not watch.is_unsure("mine-")
+
+
+def test_a_lease_has_a_minute_and_is_renewed_four_times_in_it(queue, clock):
+    watch = LeaseWatch(clock=lambda: clock[0])
+    queue.take("other-1")
+    watch.look(queue)
+    clock[0] += TTL_S - 0.1
+    assert watch.look(queue) == []
+    clock[0] += 0.1
+    assert len(watch.look(queue)) == 1
+    assert (TTL_S, RENEWED_S) == (60.0, 15.0)
 
 
 def test_a_renewed_lease_counts_from_then(queue, clock, watch):

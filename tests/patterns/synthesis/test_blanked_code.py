@@ -106,3 +106,11 @@ def test_a_module_that_calls_anything_while_its_tests_are_found_feeds_itself(cod
 )
 def test_a_module_is_called_by_its_file_and_a_package_by_its_folder(path: str, stem: str) -> None:
     assert stem_of(path) == stem
+
+
+def test_what_uses_another_module_under_the_same_name_is_blanked() -> None:
+    code = (
+        "import json as j\nimport os.path\n\ndef f():\n    return j.dumps(1)\n\ndef g():\n    return os.sep\n"
+    )
+    assert blanked(code, code.replace("json", "orjson"))["m.py"].partition("def g")[0].count(ASKED) == 1
+    assert blanked(code, code.replace("os.path", "os.abc"))["m.py"].partition("def g")[2].count(ASKED) == 1
