@@ -220,7 +220,8 @@ def other_tasks(project: Project) -> str:
     base = project.task_id
     tasks = [task_of(base, agent.name) for agent in listed_agents(ACTOR.of(project.settings))]
     known = [task for task in tasks if list_runs(project.out, task)]
-    return f"the runs of agents are in tasks of their own: add --task-id {' or '.join(known)}" if known else ""
+    said = "the runs of agents are in tasks of their own: add --task-id"
+    return f"{said} {' or '.join(known)}" if known else ""
 
 
 def find_library(project: Project, wanted: str) -> tuple[Library, Sequence[Experience]]:
