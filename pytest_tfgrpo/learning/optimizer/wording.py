@@ -12,6 +12,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.words import STOP, content, stem, words
 from pytest_tfgrpo.core.wire.wire import Json
 
+AROUND = 6
+"""Words of a lesson beside its topics and advice: "If a task is about ... or"."""
 MAX_TERMS = 8
 MIN_SHARE_OF_BEST = 0.6
 """A term is used if it is at least this share as distinctive as the best one."""
@@ -121,7 +123,7 @@ def joined(topics: Sequence[Topic], kept: Iterable[str], room: int) -> list[str]
 
 def room_for(advice: str, max_words: int) -> int:
     """Return how many words on the kind of task fit into a lesson of `max_words`; below 1, none."""
-    return max_words - len("If a task is about or".split()) - len(advice.split())
+    return max_words - AROUND - len(advice.split())
 
 
 def phrase(terms: Sequence[str], advice: str) -> str:
