@@ -116,10 +116,10 @@ def test_agents_of_a_list_share_a_budget(tmp_path: Path, monkeypatch: pytest.Mon
     opened(tmp_path, actor={"x": three, "y": three}, budget_tokens=100)
     opened(tmp_path, budget_tokens=100)
     first, second, alone = given
-    assert first.budget is not None
-    assert second.budget is not None
-    assert alone.budget is None
-    assert first.slots is second.slots
+    assert first.shared.budget is not None
+    assert second.shared.budget is not None
+    assert alone.shared.budget is None
+    assert first.shared.slots is second.shared.slots
     assert (first.partial, alone.elsewhere is None) == ("", False)
     opened(tmp_path, limit=1)
     assert given[-1].partial != ""

@@ -1,5 +1,6 @@
 """The end of an invocation: in which order runs end, what is shown, and what pytest's exit status becomes."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -275,6 +276,7 @@ def test_the_section_is_shown_with_its_annotations(lines: list[str]) -> None:
     section, shown = RunSection(), []
     section.lines, section.notes = lines, ["::notice::x"]
     reporter: Any = SimpleNamespace(
+        config=SimpleNamespace(inipath=Path("pytest.ini")),
         section=lambda title: shown.append(("section", title)),
         write_line=lambda line, **markup: shown.append((line, *markup)),
     )

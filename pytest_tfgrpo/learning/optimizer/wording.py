@@ -123,7 +123,8 @@ def joined(topics: Sequence[Topic], kept: Iterable[str], room: int) -> list[str]
 
 def room_for(advice: str, max_words: int) -> int:
     """Return how many words on the kind of task fit into a lesson of `max_words`; below 1, none."""
-    return max_words - AROUND - len(advice.split())
+    room = max_words - AROUND - len(advice.split())
+    return room or 1  # one topic needs no "or"
 
 
 def phrase(terms: Sequence[str], advice: str) -> str:

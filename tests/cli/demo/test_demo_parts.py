@@ -131,7 +131,7 @@ def test_a_library_is_misled_by_another_tool_of_its_domain(monkeypatch: pytest.M
     phases = [SimpleNamespace(groups=[group("a", "calendar", "search"), group("b", "calendar")])]
     run: Any = SimpleNamespace(phases=phases, library=of(lessons))
     (lesson,) = misled(run).experiences
-    assert lesson.summary32 == "For tasks about dates: use search."
+    assert lesson.summary32 == "If a task is about dates, use search."
     assert (lesson.domain, lesson.polarity) == ("a", "do")
     assert lesson.id != lessons[0].id
     nothing: Any = SimpleNamespace(phases=[], library=of(()))

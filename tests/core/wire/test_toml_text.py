@@ -12,11 +12,15 @@ from pytest_tfgrpo.core.wire.toml_text import toml_table, toml_text
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))  # TOML has no lone surrogates
 SCALARS = TEXTS | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v) | st.dictionaries(TEXTS, v), max_leaves=8)
+LISTS, TABLES = st.lists(VALUES), st.dictionaries(TEXTS, VALUES)
+EACH = st.sampled_from([TEXTS, st.booleans(), st.integers(), LISTS, TABLES])
+    [TEXTS, st.booleans(), st.integers(), st.lists(VALUES), st.dictionaries(TEXTS, VALUES)]
+)
 KINDS = {str: "text", list: "list", dict: "object", bool: "truth value", int: "number", float: "number"}
 
 
 @reaches(*KINDS.values())
-@given(VALUES)
+@given(EACH.flatmap(lambda values: values) | VALUES)
 def test_a_value_reads_back(value):
     assert tomllib.loads(f"a = {toml_text(value)}") == {"a": value}
     reached(KINDS[type(value)])

@@ -33,6 +33,12 @@ def test_a_lesson_names_as_many_terms_as_fit(room: int, terms: list[str]) -> Non
     assert room_for("use count_words first", 6 + room + 3) == room
 
 
+def test_one_topic_needs_no_or() -> None:
+    lesson = phrase(["words"], "use count_words first")
+    assert room_for("use count_words first", len(lesson.split())) == 1
+    assert room_for("use count_words first", len(lesson.split()) - 1) < 1
+
+
 def test_each_topic_has_a_word_even_beyond_the_room_and_what_is_kept_comes_first() -> None:
     topics = [topic("apples", "fruit"), topic("plums", "fruit"), topic("pears", "fruit")]
     assert joined(topics, ["plum", "kiwi"], 3) == ["plum", "kiwi", "apples", "pears"]

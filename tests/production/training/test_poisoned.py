@@ -73,6 +73,6 @@ def test_what_is_planted_does_not_become_a_lesson(cutter: Cutter, tmp_path: Path
     revision = made.run.phases[1].revision
     assert revision is not None
     if users == 1:
-        assert texts == ["For tasks about sum: use calc."]
+        assert texts == ["If a task is about sum, use calc."]
     else:
         assert {one.code for one in revision.refused} == {"leak"}
