@@ -14,7 +14,7 @@ from pytest_tfgrpo.learning.attribution.leaving_out import SETTLED
 from pytest_tfgrpo.protocols import LearningContext, Proposal
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
+    from pytest_tfgrpo.learning.optimizer.heuristic_lessons import HeuristicLessons
 
 
 class HeuristicOptimizer:
@@ -23,20 +23,20 @@ class HeuristicOptimizer:
     name = "heuristic"
     identity: Mapping[str, Json] = MappingProxyType({})
 
-    def __init__(self, study: Callable[[LearningContext, Iterable[Group]], HeuristicStudy]) -> None:
-        """`study` returns what the groups of an epoch show."""
-        self._study = study
+    def __init__(self, learn: Callable[[LearningContext, Iterable[Group]], HeuristicLessons]) -> None:
+        """`learn` returns what the groups of an epoch show."""
+        self._learn = learn
 
     async def propose(self, context: LearningContext) -> Proposal:
         """Return lessons from groups with mixed results, as additions or revisions of active lessons."""
         if not any(group.informative for group in context.groups):
             return Proposal(note="no group had mixed results, so there was nothing to learn from")
-        study = self._study(context, (group for group in context.groups if group.informative))
+        found = self._learn(context, (group for group in context.groups if group.informative))
         return Proposal(
-            operations=tuple(o for o in study.operations if not _is_harm(o, context)),
-            lesson_groups=frozenset(study.lesson_groups),
-            note=f"kinds of task without a difference in tools, arguments or form of answer: {study.mute}"
-            if study.mute
+            operations=tuple(o for o in found.operations if not _is_harm(o, context)),
+            lesson_groups=frozenset(found.lesson_groups),
+            note=f"kinds of task without a difference in tools, arguments or form of answer: {found.mute}"
+            if found.mute
             else "",
         )
 

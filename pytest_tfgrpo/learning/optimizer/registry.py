@@ -15,20 +15,20 @@ from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import LearningContext, Optimizer
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
+    from pytest_tfgrpo.learning.optimizer.heuristic_lessons import HeuristicLessons
 
 OpenTeacher: TypeAlias = Callable[[], Completer]
 """Opens the language model that an optimizer calls."""
 
 
 def _heuristic(_teacher: OpenTeacher, _packs: Path | None) -> Optimizer:
-    return HeuristicOptimizer(_study)
+    return HeuristicOptimizer(_lessons)
 
 
-def _study(context: LearningContext, groups: Iterable[Group]) -> HeuristicStudy:
-    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
+def _lessons(context: LearningContext, groups: Iterable[Group]) -> HeuristicLessons:
+    from pytest_tfgrpo.learning.optimizer.heuristic_lessons import HeuristicLessons
 
-    return HeuristicStudy(context, groups)
+    return HeuristicLessons(context, groups)
 
 
 def _llm(teacher: OpenTeacher, packs: Path | None) -> Optimizer:

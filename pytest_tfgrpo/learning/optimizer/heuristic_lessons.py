@@ -78,7 +78,7 @@ class _Known:
         return self.experience.support.groups / max(1, len(self.places)), self.experience.reward.value
 
 
-class HeuristicStudy:
+class HeuristicLessons:
     """The lessons of one epoch in the making."""
 
     def __init__(self, context: LearningContext, informative: Iterable[Group]) -> None:
