@@ -91,7 +91,7 @@ HOMES = {
     "xdist": {"plugin/distributed.py"},
     **{name: {"actors/mcp/sdk.py"} for name in ("anyio", "httpx2", "mcp", "mcp_types")},
 }
-"""The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""
+"""The files that may import a heavy or optional dependency, inside a function."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
 PASSES_ENVIRONMENT_ON = {
     *("actors/command/command.py", "engine/executors/cluster/executor.py"),
