@@ -15,7 +15,7 @@ from support.syntax_trees import PACKAGE, Module, each, modules, ours
 KEPT = Path(__file__).with_name("ratchets.tsv")
 OPTIONAL = (
     *("actors.spans.agent_spans", "actors.spans.program_spans", "actors.spans.span_receiver"),
-    *("engine.stages.tracing", "engine.stages.world", "suite.world_steps"),
+    *("engine.stages.tracing", "engine.stages.worlds", "engine.stages.world_steps", "suite.world_steps"),
     *("gate.early_stop", "gate.looks", "gate.sequential"),
     *("learning.attribution", "runs.headroom", "suite.contamination"),
 )
@@ -203,6 +203,11 @@ COUNTS = {
 def kept() -> dict[str, int]:
     rows = [line.split("\t") for line in KEPT.read_text(encoding="utf-8").splitlines()]
     return {name: int(count) for name, count in rows}
+
+
+def test_each_optional_feature_is_there() -> None:
+    there = {name.removeprefix(f"{PACKAGE}.") for name in modules()}
+    assert [name for name in OPTIONAL if name not in there] == []
 
 
 def test_each_count_is_kept() -> None:

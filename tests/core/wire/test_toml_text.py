@@ -14,8 +14,6 @@ SCALARS = TEXTS | st.booleans() | st.integers() | st.floats(allow_nan=False, all
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v) | st.dictionaries(TEXTS, v), max_leaves=8)
 LISTS, TABLES = st.lists(VALUES), st.dictionaries(TEXTS, VALUES)
 EACH = st.sampled_from([TEXTS, st.booleans(), st.integers(), LISTS, TABLES])
-    [TEXTS, st.booleans(), st.integers(), st.lists(VALUES), st.dictionaries(TEXTS, VALUES)]
-)
 KINDS = {str: "text", list: "list", dict: "object", bool: "truth value", int: "number", float: "number"}
 
 
