@@ -27,6 +27,8 @@ from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.runs.seeds import draw
 
 PLACEBO_EPOCH = -2
+PLACEBOS = 2
+"""Rollouts of the placebo for one of the final sweep, so that the second test of a claim costs little power."""
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 
@@ -52,7 +54,8 @@ def outline(
     early, control = _control(BASELINE_SWEEP.of(settings), sweep(0, "baseline"))
     placebo = []
     if PLACEBO_SWEEP.of(settings):
-        placebo = [replace(sweep(PLACEBO_EPOCH, "placebo"), concurrent=True)]
+        whole = sweep(PLACEBO_EPOCH, "placebo")
+        placebo = [replace(whole, concurrent=True, rollouts=PLACEBOS * sweep_rollouts)]
     if not learning:
         return [*([*early, *control, *placebo] if against else []), sweep(1, "eval")]
     epochs = EPOCHS.of(settings)

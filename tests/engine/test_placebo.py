@@ -23,8 +23,12 @@ def test_all_three_sides_are_asked_together_in_random_order_with_one_seed(tmp_pa
     actor = ScriptedActor(Heeds())
     run, _ = run_job(job(tmp_path, actor))
     assert run.status == "complete"
-    last = actor.calls[-3 * 4 * 6 :]
-    together = [last[n : n + 3] for n in range(0, len(last), 3)]
+    last = actor.calls[-4 * 4 * 6 :]
+    scenarios = [last[n : n + 16] for n in range(0, len(last), 16)]
+    together = [calls[n : n + 3] for calls in scenarios for n in (0, 3, 6, 9)]
+    alone = [call for calls in scenarios for call in calls[12:]]
+    assert {side_of(call) for call in alone} == {"placebo"}, "it has twice the rollouts"
+    assert len({(call.task.id, call.seed) for call in (*alone, *(calls[0] for calls in together))}) == 8 * 6
     assert all(len({(call.task.id, call.seed) for call in calls}) == 1 for calls in together)
     assert all({side_of(call) for call in calls} == {"baseline", "placebo", "eval"} for calls in together)
     assert len({tuple(map(side_of, calls)) for calls in together}) == 6

@@ -58,7 +58,7 @@ def test_a_placebo_runs_beside_the_final_sweep_and_the_control(choice: str, side
     last = steps_of(outline(settings, learning=True, sweep_rollouts=8))[-1]
     assert [phase.mode for phase in last] == ["baseline", "placebo", "eval"][-sides:]
     placebo = last[-2]
-    assert (placebo.label, placebo.rollouts, placebo.concurrent) == ("placebo", 8, True)
+    assert (placebo.label, placebo.rollouts, placebo.concurrent) == ("placebo", 16, True)
     assert (placebo.seed_phase, placebo.temperature) == (last[-1].seed_phase, last[-1].temperature)
     plain = outline(settings, learning=False, sweep_rollouts=8)
     assert [phase.mode for phase in plain] == ["eval"]

@@ -5,6 +5,7 @@ import numpy as np
 from pytest_tfgrpo.metrics.comparison import Tally
 from pytest_tfgrpo.metrics.placebo import claimed
 from pytest_tfgrpo.metrics.significance import held
+from pytest_tfgrpo.runs.schedule import PLACEBOS
 
 SCENARIOS, FAMILIES, ROLLOUTS = 66, 36, 5
 
@@ -23,9 +24,11 @@ def claim_rates(libraries: int, *, content: float, any_text: float, seed: int = 
         said = content * rng.uniform(0.5, 1.5, FAMILIES)[family]
         text = any_text * rng.uniform(0.5, 1.5, FAMILIES)[family]
         before, placebo, after = (
-            _tallies(rng.binomial(ROLLOUTS, np.clip(chance, 0, 1)), family)
-            for chance in (base, base + text, base + text + said)
-        )
+            _tallies(rng.binomial(rollouts, np.clip(chance, 0, 1)), family, rollouts)
+            for chance, rollouts in (
+                (base, ROLLOUTS), (base + text, PLACEBOS * ROLLOUTS), (base + text + said, ROLLOUTS)
+            )
+        )  # fmt: skip
         side = claimed(before, after, 1)
         alone += side == "better"
         both += side == "better" and held(side, claimed(placebo, after, 1)) == "better"
@@ -33,9 +36,9 @@ def claim_rates(libraries: int, *, content: float, any_text: float, seed: int = 
 
 
 def _tallies(
-    solved: "np.typing.NDArray[np.int64]", family: "np.typing.NDArray[np.int64]"
+    solved: "np.typing.NDArray[np.int64]", family: "np.typing.NDArray[np.int64]", rollouts: int
 ) -> dict[str, Tally]:
     return {
-        f"s{n}": Tally(stamp="x", n=ROLLOUTS, sum=float(k), sum_sq=float(k), errors=0, family=f"f{family[n]}")
+        f"s{n}": Tally(stamp="x", n=rollouts, sum=float(k), sum_sq=float(k), errors=0, family=f"f{family[n]}")
         for n, k in enumerate(solved)
     }

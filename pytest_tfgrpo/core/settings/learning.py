@@ -44,8 +44,8 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
     "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), early "
     "(before epoch 1), both (a quarter early, to measure drift), off")
 PLACEBO_SWEEP = Setting("placebo_sweep", "prompts", parse_bool, False,
-    "also run the eval split with lessons of other domains or families, pair by pair; a gain is claimed only "
-    "if it is one over these too", "bool")
+    "also run the eval split with lessons of other domains or families, twice for each rollout of the final "
+    "sweep; a gain is claimed only if it is one over these too", "bool")
 EVIDENCE = Setting("evidence", "none", parse_text_or_none, None,
     "file of attempts with rewards, from which epoch 1 learns instead of running the actor")
 UNTESTED: Setting[Literal["keep", "hold"]] = Setting("untested", "none", choice("keep", "hold"), "keep",
