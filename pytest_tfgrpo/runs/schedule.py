@@ -28,7 +28,7 @@ from pytest_tfgrpo.runs.seeds import draw
 
 PLACEBO_EPOCH = -2
 PLACEBOS = 2
-"""Rollouts of the placebo for one of the final sweep, so that the second test of a claim costs little power."""
+"""Rollouts of the placebo for one of the final sweep: so the second test of a claim costs little power."""
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 
