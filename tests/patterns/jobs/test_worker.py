@@ -272,7 +272,7 @@ def test_a_lease_that_is_lost_while_a_proof_is_cancelled_is_no_error(queue, told
             require_going()
             time.sleep(0.001)
 
-    done = LearningWorker(queue, tools(cancelled, git=told), renewed_s=0.001).work()
+    done = LearningWorker(queue, tools(cancelled, git=told), renewed_s=0.02).work()
     assert (done.lost, done.manifest.job_id, status_of(queue)) == (True, job_id(), "queued")
 
 
