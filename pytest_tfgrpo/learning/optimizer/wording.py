@@ -21,10 +21,14 @@ MIN_SHARE_OF_BEST = 0.6
 _QUOTED = re.compile(
     r'```.*?```|`[^`]*`|"[^"]*"|“[^”]*”|«[^»]*»|(?<!\w)\'[^\'\n]*\'(?!\w)|<input\b.*?</input>', re.DOTALL
 )
-_LESSON = re.compile(r"If a task is about ((?:[^\s,:]+, )*[^\s,:]+ or [^\s,:]+|[^\s,:]+), ([^\n]{1,400}?)\.?")
+_ADVICE = r"((?:use|call|answer|avoid) [^\n]{1,400}?)\.?"
+_LESSON = re.compile(rf"If a task is about ((?:[^\s,:]+, )*[^\s,:]+ or [^\s,:]+|[^\s,:]+), {_ADVICE}")
+_BY_HAND = re.compile(rf"If a task is about ([^:\n]{{1,400}}?), {_ADVICE}")
+"""People write several words between two commas, and a comma before "or"."""
 _OLD_LESSON = re.compile(r"For tasks about ([^:]{1,400}): ([^\n]{1,400}?)\.?")
 """What earlier versions wrote."""
 _BETWEEN = re.compile(r", | or ")
+_BETWEEN_BY_HAND = re.compile(r",? or |, ")
 _ROLES = frozenset({"system", "assistant", "user", "human", "developer"})
 """Words that look like a role marker before a colon."""
 
@@ -134,9 +138,12 @@ def phrase(terms: Sequence[str], advice: str) -> str:
 
 
 def parse(lesson: str) -> Parsed | None:
-    """Return the parts of a lesson that `phrase` wrote, or None."""
+    """Return the parts of a lesson that `phrase` wrote, or a person in its form; else None."""
+    between = _BETWEEN
     match = _LESSON.fullmatch(lesson) or _OLD_LESSON.fullmatch(lesson)
-    return Parsed(tuple(_BETWEEN.split(match[1])), match[2]) if match else None
+    if match is None:
+        match, between = _BY_HAND.fullmatch(lesson), _BETWEEN_BY_HAND
+    return Parsed(tuple(between.split(match[1])), match[2]) if match else None
 
 
 def one_word_answers(scenarios: Iterable[Scenario]) -> frozenset[str]:

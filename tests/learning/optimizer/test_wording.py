@@ -52,9 +52,13 @@ def test_many_topics_share_the_words_that_several_have() -> None:
 def test_lessons_that_earlier_versions_and_people_wrote_are_read() -> None:
     assert parse("For tasks about words, text: use a.") == (("words", "text"), "use a")
     assert parse("For tasks about words or text: use a") == (("words", "text"), "use a")
+    by_hand = "If a task is about unit prices, vat, or sums, use a, then b."
+    assert parse(by_hand) == (("unit prices", "vat", "sums"), "use a, then b")
+    assert parse("If a task is about vat, unit prices or sums, avoid a.")[0] == ("vat", "unit prices", "sums")
+    assert parse("If a task is about words or text or both, use a") == (("words", "text", "both"), "use a")
 
 
-@pytest.mark.parametrize("terms", [("sum",), ("a", "b"), ("a-1", "b.c", "or")])
+@pytest.mark.parametrize("terms", [("sum",), ("a", "b"), ("a-1", "b.c", "or"), ("or", "or", "use")])
 def test_an_advice_with_commas_and_alternatives_is_read_back_whole(terms: tuple[str, ...]) -> None:
     for advice in ("use a, then b", "call a with b, or c", "avoid or, then a"):
         assert parse(phrase(terms, advice)) == (terms, advice)
