@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,23 @@ def test_the_code_of_a_mock_is_part_of_it_where_it_is_the_projects(
     assert (other.stamp != first.stamp, other.seen != first.seen) == (True, True)
     assert [bool(case.sha256) for case in other.mocks[0].cases] == [True, False]
     assert from_wire(Scenario, json.loads(json.dumps(to_wire(other)))).mocks == other.mocks
+
+
+def test_a_mock_in_an_archive_is_used_without_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "mocks.zip", "w") as archive:
+        archive.writestr("mock_in_an_archive.py", "def pay():\n    return 1\n")
+    monkeypatch.syspath_prepend(tmp_path / "mocks.zip")
+    monkeypatch.delitem(sys.modules, "mock_in_an_archive", raising=False)
+    (mock,) = made(tmp_path, {"f": {"python": "mock_in_an_archive:pay"}}).mocks
+    assert mock.cases[0].sha256 == ""
+
+
+def test_a_mock_whose_module_ends_the_process_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mock_that_exits.py").write_text("raise SystemExit(3)\n")
+    with pytest.raises(ScenarioError, match=r"'mock_that_exits:pay' cannot be used: SystemExit\(3\)"):
+        made(tmp_path, {"f": {"python": "mock_that_exits:pay"}})
 
 
 def test_mocks_survive_a_record_and_the_wire(tmp_path: Path) -> None:

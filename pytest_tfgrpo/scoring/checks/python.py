@@ -39,7 +39,7 @@ def require_callable(key: str, target: str) -> None:
     """Raise BadParam unless the parameter `key` names a plain callable."""
     try:
         plain_callable(target)
-    except Exception as error:  # a module may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
         hint = "; is its folder on pytest's pythonpath?" if isinstance(error, ModuleNotFoundError) else ""
         raise BadParam(key, f"{target!r} cannot be used: {error!r}{hint}") from error
 

@@ -91,8 +91,11 @@ def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> M
 
 
 def _code(target: str) -> str:
-    """Return the sha256 of the file with an imported callable; empty for what is installed or built in."""
+    """Return the sha256 of the file with an imported callable; empty for what is installed or in no file."""
     found = getattr(sys.modules[target.partition(":")[0]], "__file__", None)
     if found is None or any(Path(found).is_relative_to(place) for place in _INSTALLED):
         return ""
-    return stamp_bytes(Path(found).read_bytes())
+    try:
+        return stamp_bytes(Path(found).read_bytes())
+    except OSError:  # of an archive, or made by a program
+        return ""
