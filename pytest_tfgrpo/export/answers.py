@@ -19,7 +19,9 @@ from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 ANSWERS: Final = "answers"
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:[eE][+-]?\d+)?")
-_FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[ \"']*(?:[=+@＝＋＠]|[-－](?!\s)))")
+_FORMULA = re.compile(
+    r"\A(?=[\s\0-\x1f\u200b\ufeff]*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[ \"']*(?:[=+@＝＋＠]|[-－](?!\s)))"
+)
 """Where a spreadsheet would read a formula: at the start of a cell, or of one by another separator."""
 
 

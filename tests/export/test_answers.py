@@ -53,6 +53,8 @@ def test_each_rollout_is_a_row_as_rfc_4180_has_them(tmp_path: Path) -> None:
         ("-2+3", "'-2+3"),
         ("＝1", "'＝1"),
         ("\t=1", "'\t'=1"),
+        ("\0=1", "'\0=1"),
+        ("\ufeff=1", "'\ufeff=1"),
         ("a;=1", "a;'=1"),
         ('a; "=1', "a;' \"=1"),
         ("a\n-1+cmd", "a\n'-1+cmd"),
