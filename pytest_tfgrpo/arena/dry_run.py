@@ -97,13 +97,13 @@ def _training(plan: ArenaPlan, name: str) -> _Part | None:
 def _part(name: str, job: Job, rollouts: int, teacher: Figures, limit: int) -> _Part:
     """Return what a job takes; of the calls of a teacher no more than the limit are made."""
     found, most = forecast(job, None), teacher.calls.high
-    usd = _rollouts_usd(found)
-    if not found.free and most and usd is not None:
+    usd, calls = _rollouts_usd(found), min(round(most), limit)
+    if not found.free and calls and usd is not None:
         usd = None if teacher.usd is None else usd + teacher.usd.high * min(1.0, limit / most)
     return _Part(
         name=name,
         rollouts=rollouts,
-        teacher_calls=min(round(most), limit),
+        teacher_calls=calls,
         usd=usd,
         warnings=found.warnings,
     )

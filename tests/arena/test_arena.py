@@ -271,6 +271,14 @@ def test_a_dry_run_counts_teacher_calls(
     assert any("after each minibatch of up to 3 rollouts" in text for text in lines) == (limit is None)
 
 
+def test_without_teacher_calls_the_cost_of_a_dry_run_needs_no_price_of_the_teacher(project: Path) -> None:
+    plan = replace(
+        planned(project, "none,llm", budget=48, teacher="openai:toy", budget_teacher_calls=0), dry=True
+    )
+    rows = {words[0]: words[-2:] for row in dry_run(plan) if (words := row.split())}
+    assert rows["llm"] == rows["total"] == ["0", "$0.00"]
+
+
 class OwnBug(Asker):
     async def train(self, ring: Ring) -> Trained:
         await ring.ask(list("x"))  # type: ignore[arg-type]  # our code breaks on it
