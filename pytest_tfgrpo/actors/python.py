@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_tfgrpo.actors.agent_signature import why_no_agent
@@ -139,6 +140,8 @@ class PythonActor:
         self.paid = bool(declared)
         self._free = declared is False
         self._function = function
+        self.crashes: dict[tuple[str, int], TracebackType | None] | None = None
+        """Where set, tracebacks of what the function raised, by scenario and seed, for a debugger."""
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - an object may have an async __call__
         )
@@ -177,6 +180,7 @@ class PythonActor:
             )
         except (AgentFailure, ProviderError) as fault:
             fault.frames = fault.frames or spans.frames()
+            self._note(call, fault.__cause__)
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -186,10 +190,15 @@ class PythonActor:
                 raise AgentFailure(f"no answer within {call.timeout_s:g} s", TIMEOUT, frames=frames) from None
             raise
         except (Exception, SystemExit) as error:  # an agent that calls sys.exit() must not end the loop
+            self._note(call, error)
             raise _crash(error, spans.frames()) from error
         finally:
             spans.close()
         return replace(made, extra={**made.extra, UNUSED: dict(spans.unused)}) if spans.unused else made
+
+    def _note(self, call: ActorCall, error: BaseException | None) -> None:
+        if self.crashes is not None and error is not None:
+            self.crashes[call.task.id, call.seed] = error.__traceback__
 
     async def _ask(self, context: AgentContext, spans: AgentSpans) -> Any:
         with spans.around():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfgrpo.actors.python import PythonActor
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -72,6 +74,10 @@ class SessionRun:
         """True once an item of a gate shows what its gate found, where pytest shows failures."""
         self._config = config
         self._settings = launch.settings
+        self._crashes: dict[tuple[str, int], TracebackType | None] = {}
+        """For a debugger, tracebacks of what an agent function raised, by scenario and seed."""
+        if config.getoption("usepdb", False) and isinstance(launch.prepared.job.actor, PythonActor):
+            launch.prepared.job.actor.crashes = self._crashes
 
     @property
     def ended(self) -> Run | None:
@@ -103,10 +109,17 @@ class SessionRun:
         unrun = [problem for problem in problems if isinstance(problem, ItemNotRun)]
         if len(unrun) < len(problems) or (unrun and live.error is not None):
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            raise ItemFailed("\n\n".join(map(str, problems[:10])), problems[0].reason + more)
+            failed = ItemFailed("\n\n".join(map(str, problems[:10])), problems[0].reason + more)
+            raise failed.with_traceback(self._crash_in(item))  # a debugger stops in its last frame
         if unrun:
             end_unrun(item, unrun[0])
         self._report_low(item, live)
+
+    def _crash_in(self, item: ScenarioItem) -> TracebackType | None:
+        groups = [self.live.group(item.phase.epoch, scenario.id) for scenario in item.scenarios]
+        rollouts = [rollout for group in groups if group is not None for rollout in group.rollouts]
+        known = (self._crashes.get((rollout.scenario_id, rollout.seed)) for rollout in rollouts)
+        return next(filter(None, known), None)
 
     def _report_low(self, item: ScenarioItem, live: RunMonitor) -> None:
         """Mark the item of one scenario that is below its minimum where the gate decides."""

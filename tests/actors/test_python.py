@@ -4,6 +4,7 @@ import asyncio
 import sys
 import textwrap
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,23 @@ def test_a_crash_shows_the_agents_traceback_only(ask: Ask, write_agent: Write) -
     message = outcome.failure.message
     assert f'{name}.py", line 1, in helper' in message
     assert "actors/python.py" not in message
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_the_function_raised_is_kept_for_a_debugger_where_one_wants_it(
+    kind: str, write_agent: Write, tmp_path: Path, make_call: Callable[..., ActorCall]
+) -> None:
+    name = write_agent(f"def helper(): return 1 / 0\n{kind} solve(context): return helper()")
+    actor = open_actor(f"python:{name}:solve", root=tmp_path, settings={})
+    assert isinstance(actor, PythonActor)
+    call = make_call()
+    asyncio.run(attempt(actor, call))
+    assert actor.crashes is None
+    actor.crashes = {}
+    asyncio.run(attempt(actor, call))
+    (((task, seed), crash),) = actor.crashes.items()
+    assert (task, seed) == (call.task.id, call.seed)
+    assert [frame.f_code.co_name for frame, _ in traceback.walk_tb(crash)][-2:] == ["solve", "helper"]
 
 
 @pytest.mark.parametrize(

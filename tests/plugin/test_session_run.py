@@ -69,7 +69,7 @@ def run_of(live: Any, *, learning: bool = False, excused: Sequence[str] = (), **
     run: Any = SessionRun.__new__(SessionRun)
     run.live, run._config, run.agent = live, "config", ""
     run._settings = resolve(flags, {}, {}, learning_flag=learning)
-    run._excused = frozenset(excused)
+    run._excused, run._crashes = frozenset(excused), {}
     run._conclusion, run._telling = None, False
     run.lines, run.notes, run.unsound, run.failed = [], [], "", False
     return run
@@ -123,6 +123,20 @@ def test_an_item_fails_with_all_that_is_wrong_with_its_scenarios(
         run.show(item_of(*scenarios))
     assert found is None or str(found.value) == failure
     assert judged.told == told
+
+
+def test_an_item_fails_where_the_function_of_its_agent_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def agent() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as crash:
+        agent()
+    Judged(monkeypatch)
+    run = run_of(Live({"a": FULL}))
+    run._crashes[FULL.rollouts[1].scenario_id, FULL.rollouts[1].seed] = crash.tb
+    with pytest.raises(ItemFailed) as found:
+        run.show(item_of(A))
+    assert found.traceback[-1].name == "agent"
 
 
 @pytest.mark.parametrize(
