@@ -227,6 +227,12 @@ def test_a_learning_run_is_as_large_as_the_rollouts_allow(project: Path) -> None
     assert sizes == {23: None, 24: (1, 2), 36: (1, 3), 50: (1, 4), 100: (2, 4), 1000: (27, 3)}
 
 
+def test_the_dev_split_of_a_small_learning_run_gets_what_is_left_up_to_the_setting(project: Path) -> None:
+    plan = planned(project, acceptance_rollouts=4, group_size=3)
+    rest = {left: found["acceptance_rollouts"] for left in (24, 26, 35) if (found := fitted(plan, left))}
+    assert rest == {24: 1, 26: 2, 35: 4}
+
+
 @pytest.mark.parametrize(
     ("names", "told"),
     [

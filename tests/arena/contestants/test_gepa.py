@@ -198,6 +198,18 @@ def test_a_teacher_that_fails_later_leaves_what_was_found():
     assert "5 (connection 5) questions without an answer" in trained.note
 
 
+def test_a_teacher_that_answers_now_and_then_is_asked_on():
+    def now_and_then(system, user):
+        if len(ring.questions) % 3:
+            raise ModelError("away", "connection")
+        return "```\nBe brief.\n```"
+
+    ring = FakeRing(partly, now_and_then, 200)
+    assert train(ring).packs == {}
+    assert ring.spent == 200
+    assert len(ring.questions) > 15
+
+
 @pytest.mark.parametrize("error", [BudgetError("no money is left"), ValueError("a fault of ours")])
 def test_what_ends_the_arena_passes(error):
     def fail(system, user):

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.patterns.shelves import make_evidence, make_pattern, put
 from support.repositories import Repository, git
 from support.tools import tfgrpo
 
@@ -202,6 +203,15 @@ def test_old_jobs_go(shop: Path, job: str, tell: Tell) -> None:
     assert not (learning(shop) / job).exists()
     assert git(shop, "for-each-ref", "refs/learning") == ""
     assert "no jobs in" in tfgrpo("learn", "status")
+
+
+def test_a_job_that_a_candidate_rests_on_stays(shop: Path, job: str, tell: Tell) -> None:
+    tell(JobProof(status=LearningStatus.VALIDATION_FAILED, reason="x"))
+    work_none()
+    put(shop, make_pattern(evidence=make_evidence(job=job)))
+    kept = f"kept     {job[:8]}  validation_failed: a pattern rests on it\n"
+    assert tfgrpo("learn", "prune", "--days", "0") == kept
+    assert (learning(shop) / job).is_dir()
 
 
 def test_a_broken_log_is_said_by_every_command(shop: Path, job: str) -> None:

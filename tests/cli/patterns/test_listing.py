@@ -59,6 +59,7 @@ def test_patterns_are_found_by_words(repository: Path) -> None:
     assert "dates" in tfgrpo("patterns", "search", "dates", "stored")
     assert "read-rows" not in tfgrpo("patterns", "search", "date", "stores")
     assert "no pattern is about 'moon'" in tfgrpo("patterns", "search", "moon")
+    assert "no pattern is about 'dates moon'" in tfgrpo("patterns", "search", "dates", "moon")
 
 
 def test_patterns_are_compared(repository: Path) -> None:
