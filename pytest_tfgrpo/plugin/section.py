@@ -8,6 +8,7 @@ import pytest
 
 from pytest_tfgrpo.core.texts.text import plural, wrapped
 from pytest_tfgrpo.plugin import run_warnings
+from pytest_tfgrpo.plugin.items.item_reports import failure_representation
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.session_run import SessionRun
@@ -75,7 +76,8 @@ class RunSection:
         """Write it to the terminal, which lists and counts refused warnings among its errors."""
         place = (reporter.config.inipath or reporter.config.rootpath).name
         for text in self._refused:
-            report = pytest.CollectReport(place, "failed", f"TfgrpoWarning: {text}", None)
+            why = failure_representation("", f"TfgrpoWarning: {text}", place, 0)
+            report = pytest.CollectReport(place, "failed", why, None)
             reporter.stats.setdefault("error", []).append(report)
         if self.lines:
             reporter.section("tfgrpo")
