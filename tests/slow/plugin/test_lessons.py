@@ -7,6 +7,8 @@ from support.frozen import Frozen
 from support.plugin.lessons import teach
 from support.project import Project
 
+from pytest_tfgrpo.core.texts.text import plural
+
 
 @pytest.fixture
 def taught(frozen: Frozen) -> Project:
@@ -26,7 +28,7 @@ def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebase
     assert taught.cli("stamp") == 0
     lessons = len(json.loads((taught.root / "library.json").read_text())["experiences"])
     result = taught.learn()
-    warning = f"{lessons} lessons were left out, learned with another prompt pack"
+    warning = f"{plural(lessons, 'lesson', 'was', 'were')} left out, learned with another prompt pack"
     assert any(text.startswith(warning) for text in taught.manifest()["warnings"])
     assert warning.split(":")[0] in " ".join(result.outlines)
     assert taught.report()["epochs"][0]["gt_score"]["mean"] < 1.0

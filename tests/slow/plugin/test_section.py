@@ -29,7 +29,7 @@ def test_the_section_of_a_small_suite_fits_on_a_screen(started: Path) -> None:
         "Better: 26 % to 80 % of the tasks; sure for these tasks alone",
         "gate  passed",
         "gain  +",
-        "6 active lessons",
+        "3 active lessons",
         "failures  ",
         "baseline ",
         "files  ",

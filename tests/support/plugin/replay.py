@@ -18,14 +18,14 @@ HISTORY = "evaluations"
 
 
 def comparable(path: Path) -> Any:
-    """Return a file of a run without what may differ: ids, times, the runs before, and who answers."""
+    """Return a file of a run without what may differ: ids, times, the runs before, who answers, and prices."""
     value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
     value.get("settings", {}).update(actor="", record="")
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
             ids = {"id", "parents"} if "polarity" in value else set()
-            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, HISTORY, *ids}}
+            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, HISTORY, "prices", *ids}}
         return [clean(v) for v in value] if isinstance(value, list) else value
 
     return clean(value)
