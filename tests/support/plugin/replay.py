@@ -18,7 +18,7 @@ HISTORY = "evaluations"
 
 
 def comparable(path: Path) -> Any:
-    """Return a file of a run without what may differ: ids, times, the runs before, who answers, and prices."""
+    """Return a file of a run without what may differ: ids, times, earlier runs, who answers, and prices."""
     value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
     value.get("settings", {}).update(actor="", record="")
 
