@@ -122,3 +122,5 @@ class ModelsConfig:
     prices: PriceTable = field(default_factory=PriceTable)
     source: str = ""
     """The file, for messages; empty when there is none."""
+    dry: bool = False
+    """Nobody is called, so keys may be missing."""

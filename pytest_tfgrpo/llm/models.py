@@ -67,17 +67,14 @@ class Models:
         standing: Standing = nullcontext,
         adapt: bool = False,
         slots: EndpointSlots | None = None,
-        dry: bool = False,
     ) -> None:
         """`max_tokens` limits completions where neither request nor endpoint do.
 
         A call waits for a free slot of its endpoint within what `standing` returns. With `adapt`, endpoints
-        that state no number of calls in flight find it out. `slots` are shared with runs beside it. A `dry`
-        run calls nobody, so keys may be missing.
+        that state no number of calls in flight find it out. `slots` are shared with runs beside it.
         """
         self._adapt = adapt
         self._slots = {} if slots is None else slots
-        self._dry = dry
         self._standing = standing
         self._config = config
         self._environ = environ
@@ -278,7 +275,7 @@ class Models:
         """Return the value of a variable; a dry run and a server on this machine may do without."""
         value = self._environ.get(variable, "").strip()
         if not value:
-            if address.loopback or self._dry:
+            if address.loopback or self._config.dry:
                 return None
             default = endpoint == DEFAULT and self._config.endpoints.get(DEFAULT) is None
             other = f"; set {BASE_URL_ENV} to use another server" if default else ""

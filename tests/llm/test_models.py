@@ -101,8 +101,8 @@ def test_a_missing_key_is_refused_before_anything_is_asked() -> None:
 
 def test_a_dry_run_needs_no_key_but_still_a_fit_one() -> None:
     def dry(**environ: str) -> Models:
-        config = ModelsConfig(endpoints={"hosted": HOSTED})
-        return Models(config, environ=environ, spending=Ledger(), max_tokens=9, dry=True)
+        config = ModelsConfig(endpoints={"hosted": HOSTED}, dry=True)
+        return Models(config, environ=environ, spending=Ledger(), max_tokens=9)
 
     assert opened(dry(), "openai:m").paid
     assert opened(dry(), "openai:m@hosted").paid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.recording.replay import Replay
 
 
-def open_models(file: Path | None, **shared: Any) -> Models:
-    """Return the language models of a file, or those of the default endpoint; raises SettingError."""
+def open_models(file: Path | None, *, dry: bool, **shared: Any) -> Models:
+    """Return the language models of a file, or those of the default endpoint; raises SettingError.
+
+    A `dry` run calls nobody, so keys may be missing.
+    """
     from pytest_tfgrpo.llm.models import Models
     from pytest_tfgrpo.suite.models_file import load_models
 
-    return Models(load_models(file), **shared)
+    return Models(replace(load_models(file), dry=dry), **shared)
 
 
 def open_recording(argument: str, root: Path) -> Replay:
