@@ -4,7 +4,8 @@ import re
 from importlib import import_module
 
 import pytest
-from support.syntax_trees import modules
+from support import ROOT
+from support.syntax_trees import PACKAGE, name_of
 
 from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 
@@ -26,9 +27,9 @@ def test_a_broken_pattern_says_so_when_it_searches() -> None:
 
 
 USERS = sorted(
-    module.name
-    for module in modules().values()
-    if any(found.target == "pytest_tfgrpo.core.python.lazy_pattern" for found in module.imports)
+    name_of(file)
+    for file in (ROOT / PACKAGE).rglob("*.py")
+    if b"lazy_pattern import lazy_pattern" in file.read_bytes()
 )
 
 
