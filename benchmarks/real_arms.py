@@ -29,8 +29,8 @@ NONE, PLACEBO, DEFAULT, ALL, HAND, HAND_PLACEBO = (
 PLACEBOS = (PLACEBO, HAND_PLACEBO)
 LEARNED: Mapping[str, Any] = {"epochs": 3, "group_size": GROUP_SIZE}
 GIVEN: Mapping[str, Any] = {"learning": False, "library": "hand-written.json", "gate_extend": 0}
-PLACES: Mapping[str, Mapping[str, Any]] = {"beside": {"system_role": "user"}, "system": {}}
-"""Where lessons stand, and how an endpoint says so: beside the task the prompt pack opens the user's text."""
+PLACES = {"beside": "user", "system": "system"}
+"""Where lessons stand, and how a prompt pack says so: beside the task it opens the user's text."""
 
 
 class Arm(NamedTuple):
@@ -79,15 +79,14 @@ Sides = dict[tuple[str, str], Side]
 def write_project(folder: Path, suite: Suite, place: str, endpoint: Mapping[str, Any]) -> None:
     """Write suite, prompt packs, models and hand-written lessons of a place into a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name, text in packs().items():
+    for name, text in packs(PLACES[place]).items():
         file = folder / "prompt-packs" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     for pack in pack_folders(folder / "prompt-packs"):
         write_pack_stamp(pack)
     (folder / f"{suite.name}.scenario.json").write_text(json.dumps(list(suite.scenarios), indent=1))
-    models = {"endpoints": {"default": {**endpoint, **PLACES[place]}}}
-    (folder / "models.yaml").write_text(json.dumps(models))
+    (folder / "models.yaml").write_text(json.dumps({"endpoints": {"default": endpoint}}))
     save_library(folder / "hand-written.json", of(_by_hand(suite, folder / "prompt-packs")))
 
 
@@ -128,7 +127,7 @@ def run_arm(arm: Arm, project: Path, suite: Suite, seed: int, asked: Asked) -> R
     actor: Any = f"openai:{asked.model}"
     if suite.queues:
         to = asked.base_url, asked.model, suite.queues, suite.max_tokens
-        actor = dispatcher(*to, beside=arm.place == "beside", bound=asked.bound)
+        actor = dispatcher(*to, bound=asked.bound)
     result = pytest_tfgrpo.run(
         project,
         f"{suite.name}.scenario.json",

@@ -20,25 +20,19 @@ Dispatcher = Callable[[AgentContext], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 def dispatcher(
-    base_url: str, model: str, queues: Sequence[str], max_tokens: int, *, beside: bool, bound: bool
+    base_url: str, model: str, queues: Sequence[str], max_tokens: int, *, bound: bool
 ) -> Dispatcher:
-    """Return an agent that chooses between `queues`.
-
-    With `beside` its lessons stand in the text of the user, else in that of the system; with `bound` the
-    server keeps the answer to the queues.
-    """
+    """Return an agent that chooses between `queues`; with `bound` the server keeps the answer to them."""
     closed = " | ".join(json.dumps(f"use {queue}") for queue in queues)
     extra = {"grammar": f"root ::= {closed}"} if bound else {}
 
     async def dispatch(context: AgentContext) -> Mapping[str, Any]:
         """Put a ticket into the queue that the model names first; a text without one is the answer."""
-        system, user = context.prompt.system, context.prompt.user
-        together = [{"role": "user", "content": f"{system}\n\n{user}"}]
-        apart = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        told = ("system", context.prompt.system), ("user", context.prompt.user)
         body = {
             **extra,
             "model": model,
-            "messages": together if beside else apart,
+            "messages": [{"role": role, "content": text} for role, text in told if text],
             "max_tokens": max_tokens,
             "temperature": context.temperature,
             "seed": context.seed % 2**31,

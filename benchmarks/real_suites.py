@@ -114,10 +114,10 @@ SYSTEM: Mapping[Name, str] = {
 }
 
 
-def packs() -> dict[str, str]:
+def packs(place: str = "system") -> dict[str, str]:
     """Return the files of the prompt packs of all suites, by path in their folder; not stamped yet.
 
-    They are the same for both places: with lessons `beside` the task, the endpoint has ``system_role: user``.
+    `place` is where a prompt has their texts and lessons, see docs/scenarios.md.
     """
     domains = {"form": NOTES, "convention": TICKETS, "content": FACTS}
     files = {}
@@ -125,8 +125,12 @@ def packs() -> dict[str, str]:
     for suite, system in SYSTEM.items():
         for domain in domains[suite]:
             manifest = {"id": domain, "domain": domain, "system": "system.md", "experience_slots": SLOTS}
-            if suite == "form":  # what an answer looks like shares no word with a task
-                manifest["policy"] = {"retrieval": "top"}
+            # what an answer looks like shares no word with a task
+            policy = {"retrieval": "top"} if suite == "form" else {}
+            if place != "system":
+                policy["place"] = place
+            if policy:
+                manifest["policy"] = policy
             files[f"{domain}/manifest.json"] = json.dumps(manifest, indent=2) + "\n"
             files[f"{domain}/system.md"] = system + "\n"
     return files

@@ -363,6 +363,8 @@ class PromptPack:
     """Experiences with a lower raw score are left out."""
     weights: tuple[float, float] = (0.7, 0.3)
     """Weights of gt_score and relative_rank in an experience's raw score."""
+    place: Literal["system", "user"] = "system"
+    """Where its texts and experiences stand: in the system text, or in front of the task."""
     version: str = ""
     """What its author calls this state of it; the stamp does not depend on it."""
 

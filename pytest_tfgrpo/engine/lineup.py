@@ -26,6 +26,7 @@ from pytest_tfgrpo.metrics.comparison import tally
 from pytest_tfgrpo.protocols import ActorCall, SweepWatch, User
 from pytest_tfgrpo.runs.schedule import group_id, rollout_id
 from pytest_tfgrpo.runs.seeds import place_among, rollout_seed
+from pytest_tfgrpo.suite.prompt import task_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,7 +231,8 @@ class Lineup:
 
     def _user(self, question: RenderedPrompt, name: str, epoch: int, seed: int) -> Callable[[], User]:
         """Return what opens the user of a rollout, for each attempt anew."""
-        scenario, first, model = question.scenario, question.prompt.user, self._job.user
+        scenario, model = question.scenario, self._job.user
+        first = task_text(scenario)
         if model is None or scenario.user is None:
             return partial(ScriptedUser, first, scenario.turns)
 

@@ -55,6 +55,8 @@ class Sources(NamedTuple):
         """Return the retrieval policy with its defaults filled in."""
         policy: dict[str, Json] = {"retrieval": "relevant", "min_reward": 0.0, "weights": [0.7, 0.3]}
         policy |= self.manifest.get("policy", {})
+        if policy.get("place") == "system":
+            del policy["place"]  # the default is no part of a stamp
         return policy | {
             "min_reward": float(policy["min_reward"]),
             "weights": [float(weight) for weight in policy["weights"]],
@@ -110,6 +112,7 @@ def load_pack(folder: Path) -> PromptPack:
         retrieval=policy["retrieval"],
         min_reward=policy["min_reward"],
         weights=(policy["weights"][0], policy["weights"][1]),
+        place=policy.get("place", "system"),
         version=manifest.get("version", ""),
     )
 
@@ -158,6 +161,7 @@ def _sources_of(pack: PromptPack) -> Sources:
             "retrieval": pack.retrieval,
             "min_reward": pack.min_reward,
             "weights": list(pack.weights),
+            **({} if pack.place == "system" else {"place": pack.place}),
         },
     }
     return Sources(manifest, {"system.md": pack.system, **inject})

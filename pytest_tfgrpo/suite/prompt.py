@@ -33,10 +33,16 @@ def _lesson(experience: Experience) -> str:
 
 def render_prompt(pack: PromptPack, scenario: Scenario, experiences: Iterable[Experience]) -> Prompt:
     """Return the prompt of an actor for `scenario`."""
+    told, task = merge_experiences(pack, experiences), task_text(scenario)
+    if pack.place == "user":
+        return Prompt(system="", user="\n\n".join(part for part in (told, task) if part))
+    return Prompt(system=told, user=task)
+
+
+def task_text(scenario: Scenario) -> str:
+    """Return what `scenario` itself says to an actor: its prompt, its data and the names of its files."""
     parts = [scenario.prompt, _data(scenario.input), _files([file.name for file in scenario.attachments])]
-    return Prompt(
-        system=merge_experiences(pack, experiences), user="\n\n".join(part for part in parts if part)
-    )
+    return "\n\n".join(part for part in parts if part)
 
 
 def prompt_again(

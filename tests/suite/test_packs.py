@@ -49,7 +49,7 @@ def refusal(folder: Path) -> str:
 
 
 def test_a_stamped_pack_is_loaded_under_its_domain(tmp_path):
-    policy = {"retrieval": "top", "min_reward": 0.5, "weights": [1, 0]}
+    policy = {"retrieval": "top", "min_reward": 0.5, "weights": [1, 0], "place": "user"}
     write(tmp_path / "text-pack", experience_slots=3, policy=policy)
     (pack,) = load_packs(tmp_path).values()
     assert load_packs(tmp_path) == {"text": pack}
@@ -57,20 +57,16 @@ def test_a_stamped_pack_is_loaded_under_its_domain(tmp_path):
     assert (pack.id, pack.domain, pack.system, pack.inject) == (
         "text-pack", "text", "Solve it.\n", ("First.\n", "Second.\n"),
     )  # fmt: skip
-    assert (pack.experience_slots, pack.retrieval, pack.min_reward, pack.weights) == (
-        3,
-        "top",
-        0.5,
-        (1.0, 0.0),
-    )
+    assert (pack.experience_slots, pack.retrieval, pack.min_reward, pack.weights, pack.place) == (
+        3, "top", 0.5, (1.0, 0.0), "user",
+    )  # fmt: skip
 
 
 def test_what_a_manifest_leaves_out_takes_its_default(tmp_path):
     write(tmp_path / "a", inject=None)
     (pack,) = load_packs(tmp_path).values()
-    assert (pack.inject, pack.experience_slots, pack.retrieval, pack.min_reward, pack.weights) == (
-        (), 8, "relevant", 0.0, (0.7, 0.3),
-    )  # fmt: skip
+    assert (pack.inject, pack.experience_slots, pack.weights) == ((), 8, (0.7, 0.3))
+    assert (pack.retrieval, pack.min_reward, pack.place) == ("relevant", 0.0, "system")
 
 
 def test_stamping_a_second_time_changes_nothing(tmp_path):
@@ -98,6 +94,7 @@ def test_a_stamp_depends_on_neither_the_order_of_keys_nor_file_names_nor_line_en
     (folder / "manifest.json").write_text(json.dumps(dict(reversed(manifest.items()))))
     assert stamp_of_pack(folder) == stamp
     assert stamp_of_pack(write(tmp_path / "4" / "a", experience_slots=8, policy={"min_reward": 0})) == stamp
+    assert stamp_of_pack(write(tmp_path / "5" / "a", policy={"place": "system"})) == stamp
 
 
 @pytest.mark.parametrize(
@@ -113,6 +110,7 @@ def test_a_stamp_depends_on_neither_the_order_of_keys_nor_file_names_nor_line_en
         {"policy": {"retrieval": "top"}},
         {"policy": {"min_reward": 0.1}},
         {"policy": {"weights": [0.3, 0.7]}},
+        {"policy": {"place": "user"}},
     ],
 )
 def test_a_stamp_follows_every_change_of_content(tmp_path, change):
@@ -278,7 +276,13 @@ def test_a_domain_gets_its_own_pack_else_that_of_every_domain_else_the_packaged_
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"inject": None}, {"domain": "*", "experience_slots": 0, "version": "v1"}]
+    "changes",
+    [
+        {},
+        {"inject": None},
+        {"domain": "*", "experience_slots": 0, "version": "v1"},
+        {"policy": {"place": "user"}},
+    ],
 )
 def test_a_pack_that_is_written_loads_as_it_was(tmp_path, changes):
     pack = load_pack(write(tmp_path / "a" / "text-pack", **changes))

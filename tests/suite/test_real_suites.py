@@ -117,8 +117,8 @@ def test_a_ticket_is_put_into_the_queue_that_the_model_names_first(
         return {"choices": [message], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}
 
     monkeypatch.setattr(dispatch, "_post", reply)
-    agent = dispatch.dispatcher("http://here/v1", "tiny", ("east", "west"), 12, beside=True, bound=True)
-    prompt = Prompt(system="You route tickets.", user="Ticket: a lamp.")
+    agent = dispatch.dispatcher("http://here/v1", "tiny", ("east", "west"), 12, bound=True)
+    prompt = Prompt(system="", user="You route tickets.\n\nTicket: a lamp.")
     made = asyncio.run(agent(SimpleNamespace(prompt=prompt, temperature=0.3, seed=2**40 + 5)))
     assert [frame["name"] for frame in made["frames"] if frame["kind"] == "tool"] == tools
     assert made["frames"][0]["tokens"] == 42

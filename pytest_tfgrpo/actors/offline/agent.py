@@ -14,6 +14,7 @@ from pytest_tfgrpo.actors.offline.tools.registry import TOOLS, OfflineTool
 from pytest_tfgrpo.actors.offline.values import ToolError, Value, kind_of, render
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.texts.words import content
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json
@@ -63,7 +64,7 @@ class OfflineActor:
         words = content(wording_of(brief.text))
         later = self._policy.prior(words, frozenset())
         first = self._policy.prior(words, content(brief.sight()))
-        hints = self._policy.hints(lessons_in(call.prompt.system), words)
+        hints = self._policy.hints(lessons_in(call.prompt.system or call.prompt.user), words)
         chance = random.Random(call.seed)
         allowed = call.task.tools
         left = [i for i, tool in enumerate(TOOLS) if allowed is None or tool.name in allowed]
@@ -118,7 +119,8 @@ class OfflineSession:
         call = self._call
         if self._value is not None:
             task = replace(call.task, prompt=message, input=None)
-            call = replace(call, task=task, prompt=replace(call.prompt, user=message))
+            told = call.prompt.system or call.prompt.user
+            call = replace(call, task=task, prompt=Prompt(system=told, user=message))
         trajectory, self._value = self._actor.play(call, self._value)
         return trajectory
 

@@ -33,7 +33,7 @@ class ScriptedUser:
     """Says the turns of a scenario, whatever the agent answers."""
 
     def __init__(self, first: str, turns: Sequence[str]) -> None:
-        """`first` is the first message as the prompt has it, with the data of the task."""
+        """`first` is the first message with the data of the task."""
         self._left: Iterator[str] = iter((first, *turns[1:]))
 
     async def reply(self, answer: str | None) -> Frame | None:
@@ -100,7 +100,8 @@ async def converse(actor: Conversational, call: ActorCall, user: User) -> Trajec
         while (said := await _reply(user, talk)) is not None:
             talk.frames.append(said)
             talk.turn += 1
-            talk.hear(await _answer(session, said.output, talk))
+            heard = call.prompt.user if talk.turn == 1 else said.output  # a pack may open the first message
+            talk.hear(await _answer(session, heard, talk))
     finally:
         await session.aclose()
     return Trajectory(answer=talk.answer or "", frames=tuple(talk.frames), extra=talk.extra)

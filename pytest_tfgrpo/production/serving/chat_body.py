@@ -1,6 +1,6 @@
 """The body of a chat completion: what the proxy reads in it, and the texts that it adds to it.
 
-Only the system message changes; every other byte stays as the client wrote it.
+Only the system message changes, or the user's first one; every other byte stays as the client wrote it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pytest_tfgrpo.core.wire.wire import Json
 
@@ -53,11 +53,16 @@ class ChatBody(NamedTuple):
         upto = next((at for at, one in enumerate(self.messages) if _role(one) == "user"), 0)
         return json.dumps(self.messages[: upto + 1])
 
-    def with_system(self, parts: Sequence[str]) -> bytes:
-        """Return the body with texts in its system message; one that this has already is not added again."""
-        start, end = self.first
-        message = self.messages[0]
-        if _role(message) not in _SYSTEM:
+    def with_texts(self, parts: Sequence[str], place: Literal["system", "user"]) -> bytes:
+        """Return the body with texts in its system message, or in front of the user's first message.
+
+        One that this has already is not added again. Without a user's message they are system text.
+        """
+        at = next((n for n, one in enumerate(self.messages) if _role(one) == "user"), 0)
+        opens = place == "user" and _role(self.messages[at]) == "user"
+        message = self.messages[at if opens else 0]
+        start, end = self._span(at) if opens else self.first
+        if not opens and _role(message) not in _SYSTEM:
             added = json.dumps({"role": "system", "content": "\n\n".join(parts)}) + ","
             end = start
         else:
@@ -65,8 +70,17 @@ class ChatBody(NamedTuple):
             parts = [part for part in parts if part not in there]
             if not parts:
                 return self.text.encode()
-            added = json.dumps({**message, "content": _joined(message.get("content"), parts)})
+            content = _joined(message.get("content"), parts, first=opens)
+            added = json.dumps({**message, "content": content})
         return (self.text[:start] + added + self.text[end:]).encode()
+
+    def _span(self, at: int) -> tuple[int, int]:
+        """Return where a message begins and ends in the text."""
+        start, end = self.first
+        for _ in range(at):
+            start = _blanks(self.text, _blanks(self.text, end) + 1)
+            end = _DECODER.raw_decode(self.text, start)[1]
+        return start, end
 
 
 def read_chat(body: bytes) -> ChatBody | None:
@@ -138,9 +152,10 @@ def _name(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _joined(content: Json, parts: Sequence[str]) -> Json:
-    """Return the content of a system message with more texts, in the form that it has."""
+def _joined(content: Json, parts: Sequence[str], *, first: bool) -> Json:
+    """Return the content of a message with more texts, which are `first` or last, in the form that it has."""
     if isinstance(content, list):
-        return [*content, *({"type": "text", "text": part} for part in parts)]
+        added = [{"type": "text", "text": part} for part in parts]
+        return [*added, *content] if first else [*content, *added]
     there = [content] if isinstance(content, str) and content.strip() else []
-    return "\n\n".join([*there, *parts])
+    return "\n\n".join([*parts, *there] if first else [*there, *parts])

@@ -153,7 +153,7 @@ class PolicyProxy:
             said[TRAJECTORY_HEADER] = record.trajectory
             kept = [(name, _readable(value) if name == "accept-encoding" else value) for name, value in kept]
         if prompt.parts:
-            body = chat.with_system(prompt.parts)
+            body = chat.with_texts(prompt.parts, prompt.place)
         return _Passing(UpstreamRequest(scope["method"], path, kept, body), said, record)
 
     async def _pass(

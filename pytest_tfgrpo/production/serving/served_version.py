@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -26,6 +27,8 @@ class ServedPrompt:
     """The texts of the pack, then the lessons as a block of data."""
     lessons: tuple[str, ...] = ()
     """Ids of the lessons in it."""
+    place: Literal["system", "user"] = "system"
+    """Where its pack has them."""
 
 
 NOTHING = ServedPrompt()
@@ -73,4 +76,5 @@ class ServedVersion:
         ).picked
         block = merge_experiences(replace(pack, system="", inject=()), picked)
         texts = (*(text.strip() for text in (pack.system, *pack.inject)), block)
-        return ServedPrompt(parts=tuple(filter(None, texts)), lessons=tuple(one.id for one in picked))
+        lessons = tuple(one.id for one in picked)
+        return ServedPrompt(parts=tuple(filter(None, texts)), lessons=lessons, place=pack.place)

@@ -40,6 +40,8 @@ class AskedPrompts:
         prompt = prompt_again(packs, self._lessons, scenario, first)
         if prompt is None:
             return None
+        if not prompt.system:
+            return Asked((), prompt.user)
         text = merge_experiences(pack_for(packs, scenario.domain), ())
         block = prompt.system.removeprefix(text)
         lines = block.removeprefix("\n").split("\n") if block else []

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -160,6 +161,21 @@ def test_a_lesson_about_the_task_is_followed_and_one_about_another_is_not(make_c
     assert mean(t.answer == "5" for t in plain) < 0.3
     assert mean(t.answer == "5" for t in taught) > 0.9
     assert [t.answer for t in other] == [t.answer for t in plain]
+
+
+def test_lessons_in_front_of_the_task_are_followed_as_those_of_the_system_text_and_remembered(
+    make_call: Call,
+) -> None:
+    told = block("For tasks about vocabulary: use split_words, then unique_items, then count_items.")
+    call = make_call(task=Task(id="t", domain="notes", prompt=NOTE), temperature=0.3)
+    apart, together = Prompt(system=told, user=NOTE), Prompt(system="", user=f"{told}\n\n{NOTE}")
+
+    async def talk(prompt: Prompt) -> list[str]:
+        session = OfflineActor().open_session(replace(call, prompt=prompt))
+        return [(await session.answer(said)).answer for said in (prompt.user, NOTE)]
+
+    assert asyncio.run(talk(together)) == asyncio.run(talk(apart))
+    assert asyncio.run(talk(apart)) != asyncio.run(talk(Prompt(system="", user=NOTE)))
 
 
 @pytest.mark.parametrize(

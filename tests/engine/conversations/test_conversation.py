@@ -46,10 +46,10 @@ class Parrot:
         pass
 
 
-def call_of(answer_max_bytes: int = 100, *, part: bool = False) -> ActorCall:
+def call_of(answer_max_bytes: int = 100, *, part: bool = False, first: str = "?") -> ActorCall:
     return ActorCall(
         task=make_scenario().task(),
-        prompt=Prompt(system="", user="?"),
+        prompt=Prompt(system="", user=first),
         temperature=0.0,
         seed=1,
         workspace=Workspace(Path("w")),
@@ -60,8 +60,17 @@ def call_of(answer_max_bytes: int = 100, *, part: bool = False) -> ActorCall:
 
 
 def talk(turns: list[str], answer_max_bytes: int, *, part: bool = False) -> Trajectory:
-    call = call_of(answer_max_bytes, part=part)
+    call = call_of(answer_max_bytes, part=part, first=turns[0])
     return asyncio.run(converse(Parrot(), call, ScriptedUser(turns[0], turns)))
+
+
+def test_what_a_pack_puts_in_front_of_the_first_message_is_not_said_by_the_user() -> None:
+    call = call_of(first="Lessons.\n\nHello")
+    made = asyncio.run(converse(Parrot(), call, ScriptedUser("Hello", ["Hello", "Bye"])))
+    assert [(frame.output, frame.input) for frame in made.frames] == [
+        ("Hello", None), ("Bye", "Lessons.\n\nHello")
+    ]  # fmt: skip
+    assert made.answer == "Bye"
 
 
 def test_the_limit_of_an_answer_is_that_of_all_answers_of_a_conversation_together() -> None:

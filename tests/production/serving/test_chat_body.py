@@ -1,4 +1,4 @@
-"""Bodies of chat completions: only the system message changes, to the byte."""
+"""Bodies of chat completions: only the message changes that texts are added to, to the byte."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_all_but_the_system_message_stays_to_the_byte() -> None:
         '{ "n" : 1.10, "messages":\t[ {"role":"user","content":"h\\u00e9"} ] ,"x": [1e400, "\\ud83d", NaN]}\n'
     )
     added = '{"role": "system", "content": "A\\n\\nB"},'
-    assert read(text).with_system(["A", "B"]).decode() == text.replace("[ {", "[ " + added + "{", 1)
+    assert read(text).with_texts(["A", "B"], "system").decode() == text.replace("[ {", "[ " + added + "{", 1)
 
 
 def test_a_system_message_keeps_what_it_has_in_its_own_form() -> None:
@@ -34,16 +34,32 @@ def test_a_system_message_keeps_what_it_has_in_its_own_form() -> None:
             ([{"type": "text", "text": "B"}], [{"type": "text", "text": "B"}, {"type": "text", "text": "A"}]),
         ):
             first = {"role": role, "content": content, "name": "x"}
-            sent = json.loads(read(json.dumps({"messages": [first, USER]})).with_system(["A"]))
+            sent = json.loads(read(json.dumps({"messages": [first, USER]})).with_texts(["A"], "system"))
             assert sent == {"messages": [{**first, "content": expected}, USER]}
 
 
 def test_a_text_that_the_system_message_has_is_not_added_again() -> None:
     text = json.dumps({"messages": [{"role": "system", "content": "Solve it.\n\nMore."}, USER]})
-    assert read(text).with_system(["Solve it."]) == text.encode()
-    assert json.loads(read(text).with_system(["Solve it.", "A"]))["messages"][0]["content"].endswith(
+    assert read(text).with_texts(["Solve it."], "system") == text.encode()
+    assert json.loads(read(text).with_texts(["Solve it.", "A"], "system"))["messages"][0]["content"].endswith(
         "More.\n\nA"
     )
+
+
+def test_a_pack_may_have_its_texts_in_front_of_the_first_message_of_the_user() -> None:
+    head = '{"messages": [ {"role":"system","content":"S [1, {]"} ,\n'
+    tail = ' , {"role": "user", "content": "More"}], "n": 1.10}'
+    for content, expected in (
+        ("Hello", "A\n\nB\n\nHello"),
+        (" ", "A\n\nB"),
+        ([{"type": "text", "text": "C"}], [{"type": "text", "text": text} for text in "ABC"]),
+    ):
+        user = {"role": "user", "content": content, "name": "x"}
+        sent = read(head + json.dumps(user) + tail).with_texts(["A", "B"], "user").decode()
+        assert sent == head + json.dumps({**user, "content": expected}) + tail
+        assert read(sent).with_texts(["A", "B"], "user").decode() == sent, "they are there"
+    no_user = json.dumps({"messages": [{"role": "assistant", "content": "I"}]})
+    assert read(no_user).with_texts(["A"], "user") == read(no_user).with_texts(["A"], "system")
 
 
 @pytest.mark.parametrize(
@@ -108,4 +124,4 @@ def test_any_body_with_messages_is_read_as_json_reads_it(
     found = read_chat(encoded)
     assert found is not None
     system = {"role": "system", "content": "A"}
-    assert json.loads(found.with_system(["A"])) == {**value, "messages": [system, first, *rest]}
+    assert json.loads(found.with_texts(["A"], "system")) == {**value, "messages": [system, first, *rest]}

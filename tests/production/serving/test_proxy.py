@@ -2,15 +2,20 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from support.builders import make_pack
 from support.deployments import ramp_of
-from support.serving import LIVE, PARCEL, REFUND, FakeAnswer, FakeUpstream, LocalProxy, choice_of
+from support.serving import LIVE, PARCEL, REFUND, FakeAnswer, FakeUpstream, Known, LocalProxy, choice_of
 
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.serving import proxy as proxying
+from pytest_tfgrpo.production.serving.follow import ServingFollower
+from pytest_tfgrpo.production.serving.last_known import ServedState
+from pytest_tfgrpo.production.serving.policy import VersionChoice
 from pytest_tfgrpo.production.serving.proxy import LARGEST_READ, CutAnswer
+from pytest_tfgrpo.production.serving.served_version import ServedVersion
 from pytest_tfgrpo.production.serving.upstream import UpstreamFault
 
 ASKED = {"role": "user", "content": "May I get a refund for my order?"}
@@ -42,6 +47,15 @@ def test_pack_and_fitting_lessons_are_added_and_the_version_is_named(
         "model": "m", "messages": 0, "tools": tools, "seed": 7, "unknown": {"a": 1}
     }  # fmt: skip
     assert (reply.status, reply.body, reply.header("x-tfgrpo-policy")) == (200, b"{}", "v2")
+
+
+def test_texts_of_a_pack_in_front_of_the_task_are_added_to_the_first_message_of_the_user(
+    upstream: FakeUpstream,
+) -> None:
+    state = ServedState(serving=LIVE, versions={"v2": ServedVersion("v2", (make_pack(place="user"),), ())})
+    LocalProxy(upstream, VersionChoice(cast(ServingFollower, Known(state)))).chat(ASKED, SAID, NEXT)
+    opened = {**ASKED, "content": f"Solve the task.\n\n{ASKED['content']}"}
+    assert upstream.sent["messages"] == [opened, SAID, NEXT]
 
 
 def test_the_system_message_stays_over_a_conversation_so_that_prompt_caches_hold(

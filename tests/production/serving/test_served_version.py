@@ -19,6 +19,11 @@ def test_lessons_are_chosen_as_in_the_run_that_tried_them() -> None:
     assert version.prompt("Nothing of that kind").parts == ("Solve the task.", "More.")
 
 
+def test_a_pack_says_where_its_texts_are_served() -> None:
+    version = ServedVersion("v2", (make_pack(place="user"), make_pack("code")), [*LESSONS, OTHER])
+    assert [version.prompt("a refund", domain).place for domain in ("text", "code")] == ["user", "system"]
+
+
 def test_a_version_of_several_domains_adds_nothing_unless_one_is_named() -> None:
     version = ServedVersion("v2", (make_pack(), make_pack("code")), [*LESSONS, OTHER])
     assert version.prompt("a refund") == NOTHING

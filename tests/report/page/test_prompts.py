@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from support.builders import make_experience, make_pack
@@ -80,9 +80,12 @@ def test_a_journal_without_packs_still_loads_and_its_page_shows_no_prompt(run: R
     assert {prompt for _, prompt in asked(older)} == {None}
 
 
+@pytest.mark.parametrize("place", ["system", "user"])
 @pytest.mark.parametrize(("system", "inject"), [("", ()), ("A\n\n", ()), ("A", ("", "B\n"))])
-def test_the_lines_of_a_prompt_are_all_of_it(run: Run, system: str, inject: tuple[str, ...]) -> None:
-    changed = replace(PACK, system=system, inject=inject)
+def test_the_lines_of_a_prompt_are_all_of_it(
+    run: Run, system: str, inject: tuple[str, ...], place: Literal["system", "user"]
+) -> None:
+    changed = replace(PACK, system=system, inject=inject, place=place)
     # a prompt is known by its stamp alone, so what is told must be the whole text to the last line end
     scenario, lesson = run.scenarios[0], run.library.experiences[0]
     for lessons in ((), (lesson,)):

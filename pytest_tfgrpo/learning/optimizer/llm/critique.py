@@ -19,7 +19,7 @@ from pytest_tfgrpo.learning.optimizer.llm.transcript import (
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import LearningContext
-from pytest_tfgrpo.suite.prompt import render_prompt
+from pytest_tfgrpo.suite.prompt import task_text
 
 MAX_CHANGES = 3
 """Operations that one group may propose."""
@@ -118,9 +118,8 @@ class GroupCritique:
     def _blocks(self, deeds: Sequence[Deed], shown: Sequence[Block], *others: Block) -> list[str]:
         """Return the task, its truth, the attempts, and the other blocks of a message."""
         scenario, prompts = self._scenario, self._teacher.prompts
-        pack = self._context.packs[scenario.domain]
         blocks = [
-            Block("task", legible(render_prompt(pack, scenario, ()).user, TASK, redact)),
+            Block("task", legible(task_text(scenario), TASK, redact)),
             Block("expected", expected(scenario)),
             *others,
             *shown,
