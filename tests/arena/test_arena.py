@@ -285,6 +285,25 @@ def test_without_teacher_calls_the_cost_of_a_dry_run_needs_no_price_of_the_teach
     assert rows["llm"] == rows["total"] == ["0", "$0.00"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "few_shot", "llm"),
+    [
+        ({"teacher": "openai:toy"}, "$0.00", "unknown"),
+        ({"teacher": "openai:gpt-4o-mini", "actor": "command:cat"}, "unknown", "unknown"),
+        ({"actor": "openai:gpt-4o-mini"}, "$0.", "$0."),
+    ],
+)
+def test_a_dry_run_says_which_cost_is_unknown(
+    project: Path, changes: dict[str, Any], few_shot: str, llm: str
+) -> None:
+    plan = replace(planned(project, "none,llm,few-shot", budget=48, **changes), dry=True)
+    plan = replace(plan, scenarios=tuple(replace(s, tools=()) for s in plan.scenarios))
+    rows = {words[0]: words[-1] for row in dry_run(plan) if (words := row.split())}
+    assert rows["few-shot"].startswith(few_shot)
+    assert rows["llm"].startswith(llm)
+    assert (rows["total"] == "unknown") == ("unknown" in (rows["few-shot"], rows["llm"]))
+
+
 class OwnBug(Asker):
     async def train(self, ring: Ring) -> Trained:
         await ring.ask(list("x"))  # type: ignore[arg-type]  # our code breaks on it

@@ -296,6 +296,18 @@ def test_a_baseline_describes_itself() -> None:
     ]
 
 
+def test_a_scenario_without_a_score_and_one_of_other_letters_are_described_and_written_as_they_are(
+    tmp_path: Path,
+) -> None:
+    baseline = from_run(make_run(final={"é": [1], "long": [None]}), "x")
+    assert describe(baseline)[0] == "baseline x: mean 1.000 over 1 scenario, 1 error"
+    assert describe(baseline)[-2:] == ["  long  -  0 rollouts, 1 error", "  é     1.000  1 rollout"]
+    save(tmp_path / "x.json", replace(baseline, name="café"))
+    text = (tmp_path / "x.json").read_text()
+    assert '"café"' in text
+    assert '"é": {' in text
+
+
 def test_an_old_file_without_metrics_keeps_its_hash(tmp_path: Path) -> None:
     old = replace(from_run(RUN, "x"), metrics={})
     old = replace(old, scenarios={id_: replace(row, metrics={}) for id_, row in old.scenarios.items()})

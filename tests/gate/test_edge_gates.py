@@ -260,6 +260,7 @@ def test_the_judge_is_compared_where_it_scores_an_eval_scenario(truth: Any, spli
     run = make_run(None, {"a": [1]})
     scenarios = tuple(replace(s, truth=truth, split=split) for s in run.scenarios)
     assert ("judge" in compared_stamps(replace(run, scenarios=scenarios))) is judged
+    assert ("judge" in compared_stamps(replace(run, scenarios=(*run.scenarios, *scenarios)))) is judged
 
 
 def test_unknown_costs_are_not_taken_for_none() -> None:

@@ -3,12 +3,13 @@
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.arena.results import arena_result, simulated
 
 from pytest_tfgrpo.arena.report.comparison import compare_sides
-from pytest_tfgrpo.arena.report.lines import arena_lines
+from pytest_tfgrpo.arena.report.lines import arena_lines, chance, gain_rows, pair_rows
 from pytest_tfgrpo.arena.report.sentences import first_sentence, remarks
 from pytest_tfgrpo.arena.result import Side
 
@@ -115,3 +116,122 @@ def test_it_says_how_many_arenas_were_run_on_the_same_eval_split() -> None:
     told = {n: "\n".join(remarks(compare_sides(arena_result(sides, earlier=n)))) for n in (0, 2)}
     assert "earlier runs and arenas of this task on the same eval scenarios: 2; the best" in told[2]
     assert "earlier runs" not in told[0]
+
+
+def pair(
+    before: str, after: str, gain: float | None, claim: str | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Return the value of a pair of sides; what is found of their difference is taken from `changes` first."""
+    found = {"n": 12, "families": 12, "difference": gain, "p_adjusted": 0.5, "detectable": 0.2}
+    found |= {"ci95": gain and [gain - 0.1, gain + 0.2], "just_these": False}
+    found = {key: changes.pop(key, known) for key, known in found.items()}
+    known = {"claim": claim, "equal_within": None, "alike": False, "obstacles": [], "settling": None}
+    return {"before": before, "after": after, "difference": found, **known, **changes}
+
+
+BEST = pair("none", "gepa", 0.3, "better")
+GAINED = "gepa gained +0.300 over none (95 % interval +0.200 to +0.500)"
+LLM = pair("none", "llm", 0.2, "better")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ([LLM, BEST], GAINED),
+        ([BEST, LLM, pair("gepa", "llm", -0.1, "worse")], f"{GAINED}; it is better than llm"),
+        ([BEST, LLM, pair("llm", "gepa", 0.1, "worse")], f"{GAINED}; it is worse than llm"),
+        ([BEST, LLM, pair("llm", "gepa", 0.0, equal_within=0.1)], f"{GAINED}; it is as good as llm"),
+        (
+            [BEST, *(pair(other, "gepa", 0.1) for other in ("llm", "few-shot", "heuristic"))],
+            f"{GAINED}; it cannot be told from llm, few-shot and heuristic",
+        ),
+        ([BEST, pair("llm", "gepa", 0.0, alike=True), pair("none", "x", None, n=0)], GAINED),
+        ([BEST, pair("llm", "gepa", None, n=0)], GAINED),
+        (
+            [BEST, pair("none", "llm", -0.25, "worse"), pair("none", "x", -0.5, "worse")],
+            f"{GAINED}; llm is worse than none (-0.250); x is worse than none (-0.500)",
+        ),
+        (
+            [BEST, pair("gepa", "placebo", -0.15, "worse")],
+            f"{GAINED} and +0.150 over placebo",
+        ),
+        (
+            [pair("none", "gepa", 0.3, "better", just_these=True, families=3, ci95=None)],
+            "gepa gained +0.300 over none, on 12 scenarios of 3 families (says nothing of others)",
+        ),
+        (
+            [pair("none", "x", 0.1, equal_within=0.15), pair("none", "y", 0.0, equal_within=0.2)],
+            "no side differs from none by more than 0.2",
+        ),
+        (
+            [pair("none", "x", 0.1, equal_within=0.15), pair("none", "y", 0.05, ci95=None)],
+            "no side gained over none for certain: the best, x, differs by +0.100 (95 % interval +0.000 to "
+            "+0.300); a difference of 0.200 is found in 4 of 5 such arenas",
+        ),
+        (
+            [pair("none", "y", 0.05, ci95=None, detectable=None), pair("none", "x", 0.1, alike=True)],
+            "no side gained over none for certain: the best, y, differs by +0.050",
+        ),
+        (
+            [pair("none", "y", 0.05, obstacles=["few"]), pair("none", "x", -0.1, ci95=None, detectable=None)],
+            "no side gained over none for certain: the best, y, differs by +0.050 (95 % interval -0.050 to "
+            "+0.250); a difference of 0.200 is found in 4 of 5 such arenas",
+        ),
+        (
+            [pair("none", "placebo", 0.4, "better", ci95=None), pair("none", "x", -0.1, "worse")],
+            "any text does this: placebo gained +0.400 over none, and no optimizer can be told from none; x is "
+            "worse than none (-0.100)",
+        ),
+    ],
+)
+def test_each_answer_has_its_words(pairs: list[dict[str, Any]], sentence: str) -> None:
+    assert first_sentence({"over": "none", "pairs": pairs}) == sentence
+
+
+def test_a_row_of_the_terminal_has_the_better_side_first_and_says_what_a_pair_came_to() -> None:
+    sides = [{"name": name, "mean": mean} for name, mean in (("none", 0.5), ("gepa", 0.8), ("llm", None))]
+    assert gain_rows({"over": "none", "sides": sides, "pairs": [BEST]}) == [
+        ["none", "0.500", "-", "-", "-", "gains are over it"],
+        ["gepa", "0.800", "+0.300", "+0.200 to +0.500", "0.500", "better"],
+        ["llm", "-", "-", "-", "-", "no score"],
+    ]
+    rows = [
+        pair("a", "b", -0.25, "worse"),
+        pair("a", "b", -0.25, "better", ci95=None, p_adjusted=0.0005),
+        pair("a", "b", 0.0, ci95=None, equal_within=0.1, p_adjusted=0.001),
+        pair("a", "b", None, n=0, p_adjusted=None, obstacles=["few"]),
+        pair("a", "b", -0.25, ci95=None, alike=True, obstacles=["equal"]),
+        pair("a", "b", 0.25, ci95=None),
+    ]
+    assert pair_rows(rows) == [
+        ["a - b", "+0.250", "+0.050 to +0.350", "0.500", "better"],
+        ["a - b", "+0.250", "-", "< .001", "worse"],
+        ["b - a", "+0.000", "-", "0.001", "equal within 0.1"],
+        ["b - a", "-", "-", "-", "too little data"],
+        ["a - b", "+0.250", "-", "0.500", "same prompts"],
+        ["b - a", "+0.250", "-", "0.500", "not sure"],
+    ]
+    assert chance(0.0009999) == "< .001"
+
+
+def settled(means: Mapping[str, float | None], *pairs: dict[str, Any], **changes: Any) -> list[str]:
+    quiet = {"note": "", "teacher_limited": False, "errors": 0}
+    sides = [{"name": name, "mean": mean, **quiet, **changes} for name, mean in means.items()]
+    known = {"over": "none", "sides": sides, "pairs": pairs, "comparisons": 1, "earlier": 0}
+    return list(remarks(known | {"budget_teacher_calls": 7}))
+
+
+def test_what_would_settle_the_best_side_is_said_of_the_first_pair_that_has_it() -> None:
+    open_one = pair("none", "llm", 0.1, settling="about 80 scenarios")
+    means = {"none": 0.5, "llm": 0.6, "gepa": 0.7, "x": None}
+    once = "each side was trained once: with another seed an optimizer may come out better or worse"
+    best = pair("llm", "gepa", 0.1, settling="about 90 scenarios")
+    told = "to tell gepa from llm, about 90 scenarios"
+    assert settled(means, open_one, best) == [told, once]
+    first = pair("none", "gepa", 0.2, settling="about 30 scenarios")
+    assert settled(means, open_one, best, first) == ["to tell gepa from none, about 30 scenarios", once]
+    assert settled(means, open_one) == [once]
+    assert settled({"x": None}) == []
+    assert settled({"none": 0.1, "llm": 0.1, "x": 0.1}, teacher_limited=True) == [
+        "the limit of 7 teacher calls stopped none, llm and x; give more with --budget-teacher-calls"
+    ]
