@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from pytest_tfgrpo.gate.baseline import Baseline, compared_stamps, from_run
 from pytest_tfgrpo.gate.by_domain import restricted
 from pytest_tfgrpo.gate.config import NamedGate
 from pytest_tfgrpo.gate.difference import Bar, can_be_seen, judge_difference, share_level
-from pytest_tfgrpo.gate.looks import ALPHA, looks_at
+from pytest_tfgrpo.gate.looks import ALPHA, Look, looks_at
 from pytest_tfgrpo.gate.named_gates import OpenGate, judge_named
 from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.gate.sample_size import settling_advice
@@ -291,6 +293,48 @@ def test_both_readings_of_errors_share_the_level_of_one_comparison(
         [RuleResult(name="gain", outcome="fail", message="worse: by .1", figures=figures | changes)]
     )
     assert found.outcome == outcome
+
+
+def passes(*solved: float, n: int = 1) -> dict[str, Tally]:
+    rows = enumerate(solved)
+    return {f"s{i}": Tally(stamp="x", n=n, sum=n * x, sum_sq=n * x, errors=0) for i, x in rows}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "alarm", "answer", "start"),
+    [
+        ([1.0], [0.0], 1.0, "open", "open: "),
+        ([1.0], [0.0], 0.999, "unseen", "cannot see a drop of 0.999: "),
+        ([0.0, 1.0] * 6, [1.0, 0.0] * 6, 0.9, "open", "open, as only a drop of 0.9 is excluded: "),
+        ([0.0] * 12, [1.0] * 12, 0.9, "not worse", "not worse by more than 0.05: "),
+        ([1.0] * 12, [0.0] * 12, 0.9, "worse", "worse: "),
+    ],
+)
+def test_where_no_drop_need_be_excluded_the_largest_one_is_open(
+    before: list[float], after: list[float], alarm: float, answer: str, start: str
+) -> None:
+    bar = Bar(margin=0.05, alarm=alarm)
+    found = judge_difference("gain", passes(*before), [Look(passes(*after))], bar)
+    assert found.figures["answer"] == answer
+    assert found.message.startswith(start)
+
+
+def test_drift_widens_each_bound_by_its_square_and_raises_the_p() -> None:
+    before, after = passes(*([1.0, 0.0, 0.5, 1.0] * 10), n=2), passes(*([0.5, 0.0, 0.5, 1.0] * 10), n=2)
+    plain, drifted = (
+        judge_difference("gain", before, [Look(after)], Bar(margin=0.05, drift=drift)).figures
+        for drift in (0.0, 0.05)
+    )
+    mean, far = plain["difference"], 1.959964 * 0.05
+    widened = [
+        mean - math.hypot(mean - plain["bounds"][0], far),
+        mean + math.hypot(plain["bounds"][1] - mean, far),
+    ]
+    assert drifted["bounds"] == pytest.approx(widened, abs=1e-6)
+    spread = compare(before, after).difference.std / math.sqrt(40)
+    z = NormalDist().inv_cdf(1 - plain["p_worse"]) / math.hypot(1, 0.05 / spread)
+    assert drifted["p_worse"] == pytest.approx(1 - NormalDist().cdf(z))
+    assert plain["p_worse"] < 0.01 < drifted["p_worse"] < 0.5
 
 
 def test_a_part_of_a_run_has_all_that_it_trained_on() -> None:

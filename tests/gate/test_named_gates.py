@@ -161,11 +161,11 @@ def test_a_metric_has_something_to_be_judged_by(tmp_path: Path, fields: str, com
 
 
 def test_a_metric_is_one_that_a_rewarder_gives() -> None:
-    def require(metric: str) -> None:
+    def require(metric: str | None) -> None:
         gate = NamedGate(name="mine", metric=metric, place=GatePlace(source="gates.yaml"))
         assert resolve_metrics([gate], ["politeness", "style"], [], judged=False) == [gate]
 
-    for metric in ("gt_score", "reward", "relative_rank", "politeness", "style", "style.warmth"):
+    for metric in (None, "gt_score", "reward", "relative_rank", "politeness", "style", "style.warmth"):
         require(metric)
     with pytest.raises(SettingError, match="'politness'; did you mean 'politeness'"):
         require("politness")

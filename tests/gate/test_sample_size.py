@@ -155,3 +155,85 @@ def test_what_no_sweep_mends_takes_scenarios_or_another_alarm() -> None:
 def test_without_scores_nothing_is_said_of_red_builds() -> None:
     errors = {"s": Tally(stamp="x", n=0, sum=0.0, sum_sq=0.0, errors=3)}
     assert red(errors) == ""
+
+
+class Shares:
+    """Answers with shares of red builds in turn, the last one without end, and keeps what was simulated."""
+
+    def __init__(self, *shares: float) -> None:
+        self.shares, self.seen = list(shares), []
+
+    def __call__(self, *given: object, draws: int) -> float:
+        self.seen.append((*given, draws))
+        return self.shares.pop(0) if len(self.shares) > 1 else self.shares[0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "sweeps", "told", "simulated"),
+    [
+        ([0.0149], 1, "at most 1 of 100 builds", [(0, 1)]),
+        ([0.015], 1, "about 2 of 100 builds", [(0, 1)]),
+        ([0.04], 1, "about 4 of 100 builds", [(0, 1)]),
+        (
+            [0.5, 0.04],
+            4,
+            "after one more run like this with another seed save it again: then in about 4",
+            [(0, 1), (1 / 4, 1)],
+        ),
+        (
+            [0.5, 0.041, 0.01],
+            2,
+            "after 2 more runs like this with other seeds save it again: then in at most 1",
+            [(0, 1), (1 / 2, 1), (1, 1)],
+        ),
+        (
+            [0.5] * 6 + [0.03],
+            1,
+            "with about 9 eval scenarios in about 3",
+            [(0, 1), (1, 1), (2, 1), (4, 1), (9, 1), (0, 2), (0, 3)],
+        ),
+        (
+            [0.5],
+            1,
+            "add eval scenarios, or set gate_alarm to a larger drop than 0.15",
+            [(0, 1), (1, 1), (2, 1), (4, 1), (9, 1), (0, 2), (0, 3), (0, 4), (0, 6)],
+        ),
+    ],
+)
+def test_the_cheapest_remedy_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    shares: list[float],
+    sweeps: int,
+    told: str,
+    simulated: list[tuple[float, int]],
+) -> None:
+    made = Shares(*shares)
+    monkeypatch.setattr(sample_size, "red_share", made)
+    settings = {row.name: row.default for row in TABLE}
+    assert red_builds(sweep(1, np.full(3, 0.5), 2), settings, sweeps=sweeps).endswith(told)
+    assert [(stored.more, stored.times) for stored, *_ in made.seen] == simulated
+    assert [seen[-1] for seen in made.seen] == [sample_size.DRAWS] + [sample_size.FEWER_DRAWS] * (
+        len(simulated) - 1
+    )
+
+
+def test_what_is_simulated_is_what_the_settings_and_the_baseline_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Shares(0.0)
+    monkeypatch.setattr(sample_size, "red_share", made)
+    settings = {row.name: row.default for row in TABLE}
+    rows = {"a": Tally(stamp="x", n=0, sum=0.0, sum_sq=0.0, errors=3)} | sweep(1, np.full(2, 0.5), 2)
+    rows["s1"] = replace(rows["s1"], family="f")
+    for changes in ({}, {"eval_rollouts": 5}, {"gate_extend": 0}, {"gate_sequential": True}):
+        red_builds(rows, settings | changes)
+    others = {"gate_margin": 0.2, "gate_alarm": 0.3, "gate_strict": True}
+    red_builds(rows, settings | others, drift=0.125)
+    assert [[(look.rollouts, round(look.level, 6)) for look in seen[1]] for seen in made.seen[:4]] == [
+        [(3, 0.02), (6, 0.0025), (12, 0.0025)],
+        [(5, 0.02), (10, 0.0025), (20, 0.0025)],
+        [(1, 0.025)],
+        [(3, 0.025)],
+    ]
+    stored, _, limits, _ = made.seen[0]
+    assert (list(stored.rows), list(stored.families_K)) == ([rows["s0"], rows["s1"]], ["scenario s0", "f"])
+    assert limits == (0.05, 0.15, 0.0, False)
+    assert made.seen[-1][2] == (0.2, 0.3, 0.125, True)

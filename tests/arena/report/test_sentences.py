@@ -121,7 +121,7 @@ def test_it_says_how_many_arenas_were_run_on_the_same_eval_split() -> None:
 def pair(
     before: str, after: str, gain: float | None, claim: str | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """Return the value of a pair of sides; what is found of their difference is taken from `changes` first."""
+    """Return the value of a pair of sides; `changes` may be of what is found of their difference."""
     found = {"n": 12, "families": 12, "difference": gain, "p_adjusted": 0.5, "detectable": 0.2}
     found |= {"ci95": gain and [gain - 0.1, gain + 0.2], "just_these": False}
     found = {key: changes.pop(key, known) for key, known in found.items()}
@@ -179,8 +179,8 @@ LLM = pair("none", "llm", 0.2, "better")
         ),
         (
             [pair("none", "placebo", 0.4, "better", ci95=None), pair("none", "x", -0.1, "worse")],
-            "any text does this: placebo gained +0.400 over none, and no optimizer can be told from none; x is "
-            "worse than none (-0.100)",
+            "any text does this: placebo gained +0.400 over none, and no optimizer can be told from none; x "
+            "is worse than none (-0.100)",
         ),
     ],
 )
