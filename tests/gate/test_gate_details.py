@@ -171,6 +171,8 @@ def test_a_domain_of_too_few_scenarios_says_how_many_would_do(figures: dict[str,
     assert ("5 scenarios are too few: about 17 eval" in found.advice) is (advised and figures["n"] == 5)
     assert found.figures.get("settled_by", 0) >= (MIN_SCENARIOS if advised else 0)
     assert ("settled_by" in found.figures) is advised
+    lost = _with_n(RuleResult(name="gain", outcome="fail", message="", figures=figures), tallied(5, 0.0), 0.05)
+    assert lost.figures.get("settled_by") == (MIN_SCENARIOS if advised else None), "no number settles such a drop"
 
 
 def test_a_comparison_with_the_reference_needs_a_gate_that_runs_one() -> None:
@@ -195,6 +197,43 @@ def test_a_placebo_reference_without_any_group_is_not_judged() -> None:
     assert rule(judge(other, baseline=None, settings=SETTINGS), "baseline").outcome == "fail"
     whole = replace(make_run(evenly(12, [1, 1]), evenly(12, [1, 1])), reference=reference)
     assert rule(judge(whole, baseline=None, settings=SETTINGS), "baseline").outcome != "not_judged"
+
+
+def test_a_reference_is_compared_with_a_final_sweep_that_ended_alone() -> None:
+    library = Library(hash="d" * 64)
+    reference = Reference(name="old", kind="library", stamp="e" * 64, library=library, packs=())
+    run = replace(make_run(evenly(12, [1, 1]), evenly(12, [1, 1])), reference=reference)
+    before, after = run.phases
+    for changed, told in (
+        ({"phases": (before, replace(after, status="cancelled"))}, "the final sweep did not end"),
+        ({"phases": (before,)}, "the run has no final sweep"),
+        ({"phases": (after,)}, "the run has no sweep of the reference"),
+        ({"partial_selection": True}, "only part of the suite was selected"),
+    ):
+        found = rule(judge(replace(run, **changed), baseline=None, settings=SETTINGS), "baseline")
+        assert (found.outcome, found.message) == ("not_judged", told)
+
+
+SOLVED = [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("final", "placebo", "outcome", "start"),
+    [
+        (0, 20, "fail", "worse than placebo: gain over no lessons +0.000, over placebo "),
+        (20, 20, "inconclusive", "any text does this: gain over no lessons +1.000, over placebo "),
+        (10, 5, "inconclusive", "not shown better than placebo: gain over no lessons +0.500, over placebo "),
+        (2, 2, "pass", "gain over no lessons +0.100, over placebo "),
+    ],
+)
+def test_a_gain_is_compared_with_what_any_text_does(
+    final: int, placebo: int, outcome: str, start: str
+) -> None:
+    rows = [{**evenly(20, [0.0, 0.0]), **evenly(solved, SOLVED)} for solved in (final, placebo)]
+    run = with_placebo(make_run(evenly(20, [0, 0]), rows[0], {"t": [1, 0]}), rows[1])
+    found = rule(judge(run, baseline=None, settings=SETTINGS), "placebo")
+    assert (found.outcome, found.message[: len(start)]) == (outcome, start)
+    assert bool(found.advice) is (outcome != "pass")
 
 
 def with_finish(run: Run, day: int, run_id: str) -> Run:

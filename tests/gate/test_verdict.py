@@ -54,22 +54,32 @@ def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None
     assert "tfgrpo show " in str(rule(found, "complete").advice)
 
 
-@pytest.mark.parametrize(("code", "hint"), [("setup", "fix the set-up"), ("spawn", "is the actor set up?")])
-def test_a_sweep_without_answers_says_whose_part_is_to_be_mended(code: str, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("setup", "fix the set-up or tear-down of the scenario"),
+        ("teardown", "fix the set-up or tear-down of the scenario"),
+        ("fixture", "fix the set-up or tear-down of the scenario"),
+        ("spawn", "is the actor set up?"),
+        (None, "is the actor set up?"),
+    ],
+)
+def test_a_sweep_without_answers_says_whose_part_is_to_be_mended(code: str | None, hint: str) -> None:
+    failure = None if code is None else Failure(code=code, message="no luck")
     run = swept({f"s{i}": [None, None] for i in range(12)})
     phases = tuple(
         replace(
             phase,
             groups=tuple(
-                replace(
-                    g, rollouts=tuple(replace(r, failure=Failure(code=code, message="")) for r in g.rollouts)
-                )
+                replace(g, rollouts=tuple(replace(r, failure=failure) for r in g.rollouts))
                 for g in phase.groups
             ),
         )
         for phase in run.phases
     )
-    assert hint in str(rule(verdict(replace(run, phases=phases)), "complete").advice)
+    found = rule(verdict(replace(run, phases=phases)), "complete")
+    assert found.advice.endswith(f"prints it in full; {hint}")
+    assert found.message.endswith("counts; the first one" + (f": {code}, no luck" if code else ""))
 
 
 @pytest.mark.parametrize(("excluded", "outcome"), [(2, "pass"), (3, "inconclusive")])
