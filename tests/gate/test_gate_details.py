@@ -171,8 +171,12 @@ def test_a_domain_of_too_few_scenarios_says_how_many_would_do(figures: dict[str,
     assert ("5 scenarios are too few: about 17 eval" in found.advice) is (advised and figures["n"] == 5)
     assert found.figures.get("settled_by", 0) >= (MIN_SCENARIOS if advised else 0)
     assert ("settled_by" in found.figures) is advised
-    lost = _with_n(RuleResult(name="gain", outcome="fail", message="", figures=figures), tallied(5, 0.0), 0.05)
-    assert lost.figures.get("settled_by") == (MIN_SCENARIOS if advised else None), "no number settles such a drop"
+    lost = _with_n(
+        RuleResult(name="gain", outcome="fail", message="", figures=figures), tallied(5, 0.0), 0.05
+    )
+    assert lost.figures.get("settled_by") == (MIN_SCENARIOS if advised else None), (
+        "no number settles such a drop"
+    )
 
 
 def test_a_comparison_with_the_reference_needs_a_gate_that_runs_one() -> None:
@@ -212,6 +216,57 @@ def test_a_reference_is_compared_with_a_final_sweep_that_ended_alone() -> None:
     ):
         found = rule(judge(replace(run, **changed), baseline=None, settings=SETTINGS), "baseline")
         assert (found.outcome, found.message) == ("not_judged", told)
+
+
+NO_CONTROL = "the run has no baseline sweep"
+NOTHING_LEARNED = "no train scenario, so nothing was learned and one sweep is enough"
+
+
+def swept_at(epoch: int) -> Run:
+    run = make_run(None, evenly(12, [1, 1]))
+    return replace(run, phases=(replace(run.phases[0], phase=replace(run.phases[0].phase, epoch=epoch)),))
+
+
+@pytest.mark.parametrize(
+    ("run", "outcome", "message", "advice"),
+    [
+        (
+            make_run(train={"t": [1, 0]}),
+            "not_judged",
+            "no eval scenario, so nothing was measured",
+            "set split: eval for some scenarios",
+        ),
+        (
+            make_run(train={"t": [1, 0]}, partial_selection=True),
+            "skipped",
+            NO_CONTROL,
+            "",
+        ),
+        (make_run(train={"t": [1, 0]}, status="incomplete"), "skipped", NO_CONTROL, ""),
+        (
+            make_run(None, evenly(12, [1, 1]), {"t": [1, 0]}),
+            "skipped",
+            NO_CONTROL,
+            "",
+        ),
+        (swept_at(2), "skipped", NOTHING_LEARNED, "set split: train for some scenarios"),
+        (swept_at(1), "skipped", NO_CONTROL, ""),
+    ],
+    ids=["no eval", "no eval of a part", "no eval yet", "no control", "no train", "plain"],
+)
+def test_a_run_without_a_baseline_sweep_says_what_is_missing_to_see_a_gain(
+    run: Run, outcome: str, message: str, advice: str
+) -> None:
+    found = rule(judge(run, baseline=None, settings=SETTINGS), "gain")
+    assert (found.outcome, found.message, found.advice) == (outcome, message, advice)
+
+
+def test_a_gate_that_breaks_fails_by_its_name() -> None:
+    run: Any = replace(swept(evenly(12, [1, 1])), phases=(None,))
+    found = judge_named(run, OpenGate(NamedGate(name="g", min_mean=0.5)), SETTINGS)
+    (result,) = found.results
+    assert (found.outcome, result.name, result.outcome) == ("fail", "gate", "fail")
+    assert result.message.startswith("the rule raised AttributeError: ")
 
 
 SOLVED = [1.0, 1.0]

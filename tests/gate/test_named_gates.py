@@ -14,8 +14,9 @@ from support.reached import reached, reaches
 from support.sweeps import SETTINGS, Credits, evenly, make_run, rated, rule, swept
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.named_scores import MetricScale, NamedScore
-from pytest_tfgrpo.core.records import Group, Run
+from pytest_tfgrpo.core.records import Group, Reference, Run
 from pytest_tfgrpo.core.scenarios import Check, Criterion, Scenario
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import to_wire
@@ -148,7 +149,13 @@ def test_a_gate_of_a_metric_compares_with_no_baseline() -> None:
     [
         ("metric: politeness", "#/gates/mine/metric: a metric needs a min_mean"),
         ("metric: politeness, max_errors: 0", "#/gates/mine/metric: a metric needs a min_mean, a margin"),
-        ("metric: relative_rank, margin: .1", "#/gates/mine/metric: a rank within a group cannot be"),
+        *(
+            (
+                f"metric: relative_rank, min_mean: .5, {other}",
+                "#/gates/mine/metric: a rank within a group cannot",
+            )
+            for other in ("margin: .1", "alarm: .1", "baseline: main", "gain: true")
+        ),
         ("metric: [politeness], min_mean: .5", "#/gates/mine/metric"),
         ("metric: '', min_mean: .5", "#/gates/mine/metric"),
     ],
@@ -158,6 +165,15 @@ def test_a_metric_has_something_to_be_judged_by(tmp_path: Path, fields: str, com
     path.write_text(f"gates:\n  mine: {{{fields}}}\n")
     with pytest.raises(SettingError, match=re.escape(complaint)):
         load_gates(path)
+
+
+def test_each_key_that_judges_is_enough_for_a_metric(tmp_path: Path) -> None:
+    path = tmp_path / "gates.yaml"
+    for key, value in (("min_mean", ".5"), ("margin", ".1"), ("alarm", ".1"), ("baseline", "main")):
+        path.write_text(f"gates:\n  mine: {{metric: politeness, {key}: {value}}}\n")
+        assert load_gates(path)[0].metric == "politeness"
+    path.write_text("gates:\n  mine: {metric: relative_rank, min_mean: .5}\n")
+    assert load_gates(path)[0].min_mean == 0.5
 
 
 def test_a_metric_is_one_that_a_rewarder_gives() -> None:
@@ -311,6 +327,37 @@ def test_a_metric_on_another_scale_than_in_the_own_control_is_an_open_question(
     assert "now shares of 5000 saved" in rule(found, f"gain extra.words{place}").message
     if domains == ["date"]:
         assert gained(400, 5000).outcome == "fail"  # as it still says of the other domain
+
+
+def test_a_reference_on_another_scale_is_an_open_question_too() -> None:
+    library = Library(hash="d" * 64)
+    reference = Reference(name="old", kind="library", stamp="e" * 64, library=library, packs=())
+    run = replace(reporting(200, 210, 5000, "text", "date"), reference=reference)
+    gate = NamedGate(name="g", metric="extra.words", margin=0.1)
+    found = judge_named(run, OpenGate(gate, None, live=True), SETTINGS)
+    assert [(r.name, r.outcome) for r in found.results] == [
+        ("complete", "pass"),
+        ("baseline extra.words", "inconclusive"),
+    ]
+    assert found.results[1].advice == "use one scale for the metric"
+    closed = judge_named(run, OpenGate(gate, None), SETTINGS)
+    assert [r.name for r in closed.results] == ["complete"]
+
+
+@pytest.mark.parametrize("lacking", ["baseline", "eval"])
+def test_a_sweep_without_the_metric_is_on_no_other_scale(lacking: str) -> None:
+    run = reporting(200, 210, 5000, "text", "date")
+    bare = [
+        tuple(replace(g, rollouts=tuple(replace(r, extra={}) for r in g.rollouts)) for g in p.groups)
+        if p.phase.mode == lacking
+        else p.groups
+        for p in run.phases
+    ]
+    phases = tuple(replace(p, groups=groups) for p, groups in zip(run.phases, bare, strict=True))
+    found = verdict(replace(run, phases=phases), metric="extra.words", margin=0.1, gain=True)
+    assert [result.name for result in found.results] == ["complete", "gain extra.words"]
+    assert found.outcome != "pass"
+    assert "use one scale" not in found.results[1].advice
 
 
 def test_scenarios_that_lost_the_metric_keep_a_comparison_from_passing() -> None:

@@ -96,6 +96,8 @@ def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() 
     assert drift_of(replace(base, sweeps=sweeps)) == pytest.approx(
         math.sqrt((found - explained) * (1 + 1 / 5))
     )
+    alike = {name: replace(one, sum=1.0) for name, one in sweeps.items()}
+    assert drift_of(replace(base, sweeps=alike)) == 0.0, "rollouts explain more than there is"
     for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
         another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
         assert drift_of(replace(base, sweeps=another)) is None

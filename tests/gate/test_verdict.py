@@ -146,6 +146,8 @@ def test_a_part_of_the_suite_never_passes() -> None:
     found = verdict(run, from_run(swept(GOOD), "x"), gate_min_mean=0.1)
     judged = {r.name: r.outcome for r in found.results}
     assert [judged[n] for n in ("complete", "minimum mean", "baseline", "gain")] == ["not_judged"] * 4
+    watched = verdict(run, gate_sequential=True)
+    assert (found.obstacle, watched.obstacle) == ("", "only part of the suite was selected")
     assert found.outcome == "inconclusive"
 
 
@@ -345,6 +347,7 @@ def test_a_comparison_must_hold_with_errors_excluded_and_with_errors_as_0() -> N
     result = regression(before, after)
     assert (result.outcome, result.figures["difference"]) == ("fail", 0)
     assert result.figures["errors_as_zero"]["difference"] == -0.5
+    assert "; with errors as 0: -0.500 " in result.message
     hidden = regression(evenly(100, [1, None]), evenly(100, [0.5, 0.5]))
     assert (hidden.outcome, hidden.figures["errors_as_zero"]["difference"]) == ("fail", 0)
 

@@ -322,3 +322,22 @@ def test_what_was_tried_before_is_told_though_nothing_is_open_now(known: dict[st
 def test_the_share_of_lessons_that_help_is_that_of_the_prior(known: dict[str, Any]) -> None:
     del known
     assert choose().acceptance(NONE).hit_rate == pytest.approx(0.6915, abs=1e-4)
+
+
+@pytest.mark.usefixtures("known")
+def test_gains_are_of_what_the_rule_would_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    confidences = []
+
+    def cross_fitted(*_: Any, confidence: float, **__: Any) -> tuple[float, float]:
+        confidences.append(confidence)
+        return 0.0, 0.0
+
+    monkeypatch.setattr(module, "cross_fitted", cross_fitted)
+    evidence = SimpleNamespace(
+        cells=SimpleNamespace(scored=None), about_SL=None, dev_S=np.array([True]), stands_SL=None
+    )
+    for rule in ("strict", "safe"):
+        found = choose(rule=rule)
+        found._evidence = evidence  # type: ignore[assignment]
+        found._measured(np.array([0]), np.array([True]))
+    assert confidences == [0.8, 0.5]
