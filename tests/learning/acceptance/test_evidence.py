@@ -2,10 +2,10 @@
 
 import pytest
 from support.acceptance.evidence import LESSONS, SCENARIOS, gathered
-from support.builders import make_group, make_rollout
+from support.builders import PACK_STAMP, make_experience, make_group, make_pack, make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.learning.acceptance.evidence import joined, value_of
+from pytest_tfgrpo.learning.acceptance.evidence import PARTS, _parts, _reach, joined, value_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 
 
@@ -64,3 +64,34 @@ def test_of_two_readings_of_errors_the_one_that_says_less_for_a_lesson_counts(fa
     assert worse is fails_with
     if not fails_with:
         assert both.helps_L[lesson] == pytest.approx(left_out.helps_L[lesson])
+
+
+WORDS = ("apple", "river", "chair", "cloud", "stone", "tiger", "piano", "lemon", "train", "glove")
+
+
+def test_each_part_has_as_many_tasks_of_each_family() -> None:
+    scenarios = [
+        make_scenario(f"s{n}", prompt=f"Spell {w}.", family="ab"[n % 2], stamp=f"{n:064x}")
+        for n, w in enumerate(WORDS)
+    ]
+    part = _parts(scenarios, frozenset())
+    for first in (0, 1):
+        assert sorted(part[first::2]) == list(range(PARTS))
+    apart = _parts(scenarios, {s.id for s in scenarios})
+    assert [len({*apart[first::2]}) for first in (0, 1)] == [1, 1]
+    assert len({*apart}) == 2
+
+
+@pytest.mark.parametrize(("retrieval", "stands"), [("relevant", [True, False]), ("top", [True, True])])
+def test_a_prompt_has_a_use_for_what_its_pack_would_pick(retrieval: str, stands: list[bool]) -> None:
+    lessons = [
+        make_experience(n, summary32=text, stamp_signature=PACK_STAMP)
+        for n, text in enumerate(("For apples use count_items.", "For rivers use map_items."))
+    ]
+    packs = {"text": make_pack(retrieval=retrieval)}
+    about_SL, stands_SL = _reach(lessons, [make_scenario("s", prompt="Count the apples.")], packs)
+    assert about_SL.tolist() == [[True, False]]
+    assert stands_SL.tolist() == [stands]
+    other, _ = lessons
+    foreign = [make_experience(5, summary32=other.summary32, stamp_signature="b" * 64)]
+    assert not _reach(foreign, [make_scenario("s", prompt="Count the apples.")], packs)[1].any()

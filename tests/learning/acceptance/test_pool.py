@@ -105,3 +105,17 @@ def test_a_refused_revision_would_come_back_in_the_place_of_its_parent() -> None
     found = pool(refused=(replace(REFUSED, parents=(OLD.id, "gone")),), helps={content_key(OLD): 0.99})
     (unit,) = found.units
     assert (unit.gone, unit.proposed, unit.operations[0].kind) == ((OLD.id,), False, "update")
+
+
+def test_a_part_of_a_pool_has_what_prompts_of_its_domain_can_carry() -> None:
+    old, new = (
+        make_experience(n, domain="dates", summary32=w)
+        for n, w in ((7, "Count rivers."), (8, "Sort apples."))
+    )
+    gone = Operation(kind="remove", targets=(old.id,))
+    whole = pool(add(NEW), gone, add(new), active=(OLD, old))
+    text, dates, none = (whole.within(domain) for domain in ("text", "dates", "none"))
+    assert {e.id for e in text.lessons} == {OLD.id, NEW.id}
+    assert {e.id for e in dates.lessons} == {old.id, new.id}
+    assert [unit.gone for unit in dates.units if not unit.new] == [(old.id,)]
+    assert (list(none.lessons), none.units) == ([], ())
