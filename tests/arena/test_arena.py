@@ -130,7 +130,7 @@ def test_sides_spend_their_budget_and_are_asked_on_one_sweep(
     assert files == {"heuristic": ("sides/heuristic/library.json",)}, "a placebo has no library to keep"
     assert result.side("asker").note == "18 left"
     assert result.side("none").tokens_added == 0.0
-    assert (result.side("heuristic").tokens_added or 0) > 5
+    assert 20 < (result.side("heuristic").tokens_added or 0) < 60
     log = read_log(folder / "one" / "sides" / "final" / "runs" / "one-final")
     assert len(log.rollouts) == result.sweep_rollouts
     distinct = Counter(

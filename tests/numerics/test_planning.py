@@ -172,3 +172,18 @@ def test_what_is_on_a_limit_is_within_it() -> None:
         assert [each for _, each in found] == options
     alike = SimpleNamespace(n=80, mean=0.0, std=0.0, families=8.0)  # ten scenarios a family
     assert settling_n(alike, 0.05) == math.floor(10 * math.log(0.025) / math.log(0.95)) + 1
+
+
+@pytest.mark.parametrize(
+    ("within", "headroom", "families"), [(0.1, 0.5, 20.0), (0.01, 0.9, 8.0), (0.2, 1.0, 50.0)]
+)
+def test_families_that_gain_all_or_nothing_vary_by_what_is_gained(
+    within: float, headroom: float, families: float
+) -> None:
+    found = uneven_effect(within, headroom, 60, 5, families)
+    alike = minimum_detectable_effect(Spread(0.0, 2 * within).std(5), 60)
+    assert found is not None
+    assert alike < found < headroom
+    per_family = (1.959964 + 0.841621) ** 2 / families
+    assert found**2 == pytest.approx(per_family * found * (headroom - found) + alike**2, rel=1e-5)
+    assert uneven_effect(within, alike / 2, 60, 5, families) == alike

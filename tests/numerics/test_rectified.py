@@ -172,3 +172,13 @@ def _simulated(rng: np.random.Generator, families: int, each: int, labels: int) 
     assert plain.low is not None
     assert plain.high is not None
     return found.low <= 0.1 <= found.high, plain.low <= 0.1 <= plain.high
+
+
+def test_a_gain_stays_within_what_scores_can_differ_by_and_equal_values_correlate_with_nothing() -> None:
+    for gain in (0.9, -0.9):
+        found = rectify([gain] * 10, range(10), [0, 1], [gain, gain], resamples=10)
+        assert (found.gain, found.correlation) == (1.0 if gain > 0 else -1.0, 0.0)
+    part = rectify([0.9] * 10, range(10), [0, 1], [0.9, 0.9], share=0.05, resamples=10)
+    assert part.gain == pytest.approx(0.945)
+    one_side = rectify([0.5, 0.25] * 5, range(10), [0, 1], [0.5, 0.5], resamples=10)
+    assert (one_side.correlation, one_side.correction.mean) == (0.0, 0.5)
