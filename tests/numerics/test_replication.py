@@ -79,3 +79,14 @@ def test_seeds_that_differ_less_than_chance_still_widen_it() -> None:
     assert found.seed_std == 0
     assert None not in (found.low, over.low)
     assert found.low < over.low  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("families", "counted"), [(8, 8), (4, 40)])
+def test_what_seeds_add_is_counted_by_families_where_there_are_enough(families: int, counted: int) -> None:
+    gains_SK = np.random.default_rng(3).uniform(-0.3, 0.3, (4, 40)) + np.array([[0.3], [0.1], [-0.1], [-0.3]])
+    gains_SK += np.tile(
+        np.array([[0.2], [-0.2], [0.2], [-0.2]]) * np.linspace(-1, 1, families), 40 // families
+    )
+    rows_SK = gains_SK.reshape(4, 40 // counted, counted).mean(axis=1)
+    found = two_way_interval(gains_SK, [n % families for n in range(40)])
+    assert found.seed_std == pytest.approx(two_way_interval(rows_SK).seed_std)
