@@ -101,10 +101,15 @@ def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
     if name == DEFAULT and "base_url" not in fields:
         fields = {"api_key_env": KEY_ENV, **fields}
     batch = fields.get("batch")
-    batching = (Batching() if batch is True else Batching(**batch)) if batch else None
+    batching = Batching(**batch) if isinstance(batch, Mapping) else Batching() if batch else None
     tags = fields.get("thoughts", True)
     thoughts = tags if isinstance(tags, bool) else tuple((begin, end) for begin, end in tags)
     return Endpoint(**{**fields, "name": name, "batch": batching, "thoughts": thoughts})
+
+
+def _is_batched(fields: Mapping[str, Json]) -> bool:
+    """Return whether the calls of an endpoint go in batches; an empty mapping has the default values."""
+    return fields.get("batch") not in (None, False)
 
 
 def _prices(value: Mapping[str, Json], table: str) -> dict[str, Price]:
@@ -157,7 +162,7 @@ def _pool_faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
                 yield at, f"there is no endpoint {short(own)}{near}"
                 continue
             fields = endpoints.get(own, {})
-            if fields.get("batch"):
+            if _is_batched(fields):
                 yield at, f"endpoint {own!r} makes its calls in batches, which no pool shares out"
             server = str([fields.get(key) for key in SERVER]) if "base_url" in fields else own
             if server in seen:
@@ -187,7 +192,7 @@ def _endpoint_faults(fields: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
     names += ["Authorization"] if "api_key_env" in fields else []
     if len({name.lower() for name in names}) < len(names):
         yield (), "sets a header twice (api_key_env sets Authorization)"
-    if fields.get("batch"):
+    if _is_batched(fields):
         if fields.get("concurrency") == AUTO:
             yield (
                 ("concurrency",),

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.config import Batching, Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
-from pytest_tfgrpo.llm.prices import Price
+from pytest_tfgrpo.llm.prices import LongPrompt, Price
 from pytest_tfgrpo.suite.models_file import load_models
 
 WHOLE = """
@@ -125,6 +125,27 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
     assert load(file, moved).endpoints["default"].api_key_env is None
 
 
+BATCHED = """endpoints:
+  on: {base_url: "http://h", batch: {}}
+  some: {base_url: "http://h", batch: {gather_s: 30, completion_window: 2d}}
+  off: {base_url: "http://h", batch: false}
+"""
+
+
+def test_calls_go_in_batches_where_a_mapping_or_true_says_so(file: Path) -> None:
+    found = {name: one.batch for name, one in load(file, BATCHED).endpoints.items()}
+    assert found == {"on": Batching(), "some": Batching(gather_s=30, completion_window="2d"), "off": None}
+    assert load(file, BATCHED.replace("{}", "true")).endpoints["on"].batch == Batching()
+
+
+def test_a_price_above_a_length_of_prompts_is_a_price_of_its_own(file: Path) -> None:
+    text = "prices: {m: {input: 1, output: 2, above: {prompt: 200000, input: 3, output: 4}}}"
+    price = load(file, text).prices.own("m", "")
+    assert price is not None
+    assert price.above == LongPrompt(prompt=200_000, price=Price(input=3, output=4))
+    assert (price.input, price.output) == (1, 2)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -180,6 +201,22 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
         (
             'endpoints:\n  x:\n    base_url: http://h\n    headers: {X-A: "1\\r\\nX-B: 2"}',
             "4: #/endpoints/x/headers/X-A: '1\\r\\nX-B: 2' must be printable ASCII characters",
+        ),
+        (
+            "endpoints:\n  x:\n    base_url: http://h\n    headers: {X-A: ü}",
+            "4: #/endpoints/x/headers/X-A: 'ü' must be printable ASCII characters",
+        ),
+        (
+            "endpoints:\n  x:\n    base_url: http://h\n    batch: true\n    concurrency: auto",
+            "5: #/endpoints/x/concurrency: auto is not for batches",
+        ),
+        (
+            "endpoints:\n  x:\n    base_url: http://h\n    batch: {}\n    hedge_after_s: 1",
+            "5: #/endpoints/x/hedge_after_s: is not for batches",
+        ),
+        (
+            f"{BATCHED}pools:\n  p: [{{endpoint: on}}]",
+            "6: #/pools/p/0/endpoint: endpoint 'on' makes its calls in batches, which no pool shares out",
         ),
         (
             "endpoints:\n  x:\n    base_url: http://h\n    headers: {X-A: '1'}\n    headers_env: {x-a: B}",
