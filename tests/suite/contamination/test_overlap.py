@@ -187,6 +187,7 @@ def test_input_is_part_of_the_task() -> None:
 def test_a_long_prompt_with_and_without_data_is_found() -> None:
     bare, fed = one("a", "train", LONG), one("b", "eval", LONG + "!", input={"x": 5, "note": OTHER})
     assert kinds(bare, fed)[0] == "same_prompt"
+    assert kinds(bare, replace(fed, split="train")) == []
     assert kinds(one("a", "train", "Sum up."), one("b", "eval", "Sum up.", input=5)) == []
 
 
@@ -318,7 +319,9 @@ def test_a_workspace_and_a_setup_are_data_of_a_task() -> None:
 def test_only_what_is_the_same_is_wholly_alike() -> None:
     (finding,) = found(one("a", "train", LONG), one("b", "eval", LONG.replace("again", "anew")))
     assert finding.kind == "similar"
-    assert 0.5 < finding.similarity <= 0.999
+    assert 0.5 < finding.similarity < 0.999
+    (finding,) = found(one("a", "train", LONG), one("b", "eval", f"{LONG} The end of it."))
+    assert (finding.kind, finding.similarity) == ("similar", 0.999)
 
 
 def test_all_answers_of_two_tasks_are_compared_up_to_20() -> None:

@@ -105,16 +105,18 @@ def test_a_table_of_tests_has_variables_as_columns_and_assertions_in_expected(im
         "2+2?,4,not-contains: five,a sum\n"
         '"Colours?","contains-all: red, blue",,\n'
         "Is it JSON?,is-json,fn: output > 1,\n"
+        "Is it kind?,eval: output > 1,grade: It is kind,\n"
         '"How many?","contains-all: ""1,000"",in stock",,\n'
     )
     found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: file://tests.csv\n")
-    assert [one["checks"] for one in found.scenarios] == [
+    assert [one.get("checks", one.get("rubric")) for one in found.scenarios] == [
         [
             {"kind": "exact", "value": "4", "strip": False},
             {"kind": "contains", "value": "five", "not": True},
         ],
         [{"kind": "contains", "values": ["red", "blue"]}],
         [{"kind": "json_schema", "schema": {}}],
+        [{"text": "It is kind"}],
         [{"kind": "contains", "values": ["1,000", "in stock"]}],
     ]
     assert found.scenarios[0]["id"] == "a-sum"

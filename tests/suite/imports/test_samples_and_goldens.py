@@ -41,6 +41,15 @@ def test_choices_become_a_question_for_a_letter(imported):
     assert scenario["checks"] == [{"kind": "exact", "value": "B", "ignore_case": True}]
 
 
+def test_the_choices_of_a_conversation_stand_in_its_last_turn(imported):
+    talk = chat(("user", "Hi"), ("assistant", "Yes?"), ("user", "Which?"))
+    sample = {"input": talk, "choices": ["x", "y"], "target": "B"}
+    (scenario,) = imported("inspect", "s.json", json.dumps([sample])).scenarios
+    first, last = scenario["turns"]
+    assert (first, last.splitlines()[:4]) == ("Hi", ["Which?", "", "A) x", "B) y"])
+    assert "choices" not in scenario
+
+
 @pytest.mark.parametrize("choices", [["", "x", "y"], ",x,y"])
 def test_an_empty_choice_keeps_its_letter(imported, choices):
     sample = {"input": "Which?", "choices": choices, "target": "B"}
@@ -210,6 +219,13 @@ def test_a_golden_expects_its_tools_and_a_judge_reads_its_output(imported):
         }
     ]
     assert list(found.report()) == ["not carried over, 1 time: `comments` (first: g.json:1)"]
+
+
+def test_a_golden_is_called_by_its_name_or_its_id_and_both_are_read(imported):
+    named, numbered = {**GOLDEN, "id": "7"}, {**TALK, "id": "8"}
+    found = imported("deepeval", "g.json", json.dumps([named, numbered, {**TALK, "name": "talk"}]))
+    assert [scenario["id"] for scenario in found.scenarios] == ["refund", "8", "talk"]
+    assert not {"`id`", "`name`"} & set(found.left_out)
 
 
 def test_a_golden_without_tools_is_judged_or_checked_as_you_say(imported):

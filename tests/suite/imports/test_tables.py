@@ -68,6 +68,8 @@ def test_examples_of_langsmith_hold_their_columns_in_objects(imported):
         ("a,b\n1,2\n", {}, r"x\.csv:2: which column is the prompt\? there are a, b; name it with --prompt"),
         ("question,b\n1,2\n", {"answer": "bb"}, r"x\.csv:2: there is no column 'bb'; did you mean 'b'\?"),
         ("question,answer\n1\n", {}, r"x\.csv:2: a row must have 2 cells, not 1"),
+        ("a;b\n1;2\n", {}, r"x\.csv:2: 'a;b' is one column, separated by semicolons; save the file with c"),
+        ("a;b,c\n1,2\n", {}, r"x\.csv:2: which column is the prompt\? there are a;b, c; name it"),
         ('question,answer\n"1\n', {}, r"x\.csv:\d: not CSV"),
     ],
 )

@@ -161,7 +161,7 @@ def placed(text: str, workdir: str = "/app") -> dict[str, str]:
         ("COPY src/in /app/src", ["src/c.txt"]),
         ("COPY a.txt src/b.txt to/", ["to/a.txt", "to/b.txt"]),
         ("COPY src to\nCOPY a.txt to", ["to/a.txt", "to/b.txt", "to/in/c.txt"]),
-        ('COPY ["a.txt", "./"]', ["a.txt"]),
+        ('COPY  ["a.txt", "./"]', ["a.txt"]),
         ("COPY --chown=1:1 --link a.txt ./", ["a.txt"]),
         ("copy a.txt \\\n  # why\n\n  ./", ["a.txt"]),
         ("ADD src /app/", ["b.txt", "in/c.txt"]),
@@ -169,6 +169,7 @@ def placed(text: str, workdir: str = "/app") -> dict[str, str]:
         ("RUN apt-get update && apt-get install -y git && rm -rf /var/lib/apt/lists/*", []),
         ("RUN rm -rf ~/.cache $HOME/.cache/pip /home/me/.cache /tmp/x", []),
         ("RUN python -m pip install -r x && mkdir -p /app/y", []),
+        ("RUN A=1 uv pip install x; npm install -g y && pip3 install z && python3.12 -m pip install q", []),
         ("ENV A=1\nARG B\nLABEL c=d\nUSER me\nEXPOSE 80\nCMD ['x']", []),
     ],
 )
@@ -186,6 +187,12 @@ def test_what_a_dockerfile_copies_is_known(rows, names):
         "RUN pip install `cat x`",
         "RUN rm -rf /var/../app/x",
         "RUN rm -rf src",
+        "RUN mkdir /app/x",
+        "RUN npm install x",
+        "RUN pip download x",
+        "RUN uv sync",
+        "RUN python -m build",
+        "RUN A=1",
         "RUN rm -rf /app/src/.cache",
         "RUN rm -rf ~/.cached",
         "RUN <<EOF\ntouch x\nEOF",
@@ -216,6 +223,14 @@ def test_what_a_dockerfile_copies_is_known(rows, names):
 def test_what_a_dockerfile_does_besides_cannot_be_followed(rows):
     with pytest.raises(TaskProblem, match=r"^Dockerfile:[3-5]: "):
         placed(f"FROM python\nWORKDIR /app\n{rows}\n")
+
+
+def test_a_plain_image_has_no_files_and_what_add_fetches_or_unpacks_is_named():
+    for image in ("alpine", "buildpack-deps", "busybox", "debian", "fedora", "node", "python", "ubuntu"):
+        assert placed(f"FROM --platform=a docker.io/library/{image}:1@sha256:0\nWORKDIR /app\n") == {}
+    for source in ("https://example.org/x", "git@example.org:x", "x.tar.gz", "x.tgz"):
+        with pytest.raises(TaskProblem, match="which fetches or unpacks"):
+            placed(f"FROM python\nWORKDIR /app\nADD {source} .\n")
 
 
 @pytest.mark.parametrize("image", ["swebench/x:1", "scratch", "ghcr.io/a/python", "$BASE", ""])
@@ -272,6 +287,12 @@ def test_a_script_that_runs_pytest_and_writes_the_reward_is_read(script, files, 
         f"cd /elsewhere\nif pytest /tests/t.py; then\n{ELSE}",
         f"if pytest /tests/t.py; then\n{ELSE}rm -rf /app\n",
         f"curl https://example.org/x.sh | sh\nif pytest /tests/t.py; then\n{ELSE}",
+        f"curl https://astral.sh/uv/install.sh -o x\nif pytest /tests/t.py; then\n{ELSE}",
+        f"source /app/env\nif pytest /tests/t.py; then\n{ELSE}",
+        f"source\nif pytest /tests/t.py; then\n{ELSE}",
+        f"if pytest /tests/t.py; else\n{ELSE}",
+        f"if pytest /tests/t.py; then\n{ECHO.format('then')}",
+        f"if pytest /tests/t.py; then\n{ELSE.replace('fi', 'done')}",
         "if pytest /tests/t.py; then\n" + ELSE.replace("echo 0", "echo 1"),
         "if pytest /tests/t.py; then\n" + ELSE.replace("reward.txt", "other.txt"),
         "pytest /tests/t.py\nif [ $? -ne 0 ]; then\n" + ELSE,
