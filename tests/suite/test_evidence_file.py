@@ -67,6 +67,13 @@ def test_a_bad_file_is_refused_by_line_and_key(tmp_path: Path, text: str, said: 
     assert str(error.value).startswith(f"{path}:{said}")
 
 
+def test_a_whole_surrogate_pair_is_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.jsonl"
+    path.write_text(HEADER + line(prompt="Where? \U0001f600"))
+    assert b"\\ud83d" in path.read_bytes()
+    assert [group.prompt for group in EvidenceFile(path).groups.values()] == ["Where? \U0001f600"]
+
+
 def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "evidence.jsonl"
     path.write_bytes(HEADER.encode() + b"\xff\n")

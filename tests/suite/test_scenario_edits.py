@@ -64,6 +64,12 @@ def values(file: SuiteFile, text: str) -> list[Any]:
             "id: a\nprompt: p",
         ),
         (
+            "f.scenario.yaml",
+            "id: a\r\nchecks:\r\n- {kind: exact, value: x}\r\nprompt: p\r\n",
+            "id: a\r\nchecks:\r\n- {kind: exact, value: x}\r\n- {kind: contains, not: true, "
+            "value: 'it''s: #1'}\r\nprompt: p\r\n",
+        ),
+        (
             "d.scenario.json",
             '{"id": "a", "prompt": "p",\n "checks": [\n  {"kind": "exact", "value": "x"}\n ]}',
             '{"id": "a", "prompt": "p",\n "checks": [\n  {"kind": "exact", "value": "x"},\n'
@@ -169,8 +175,11 @@ def test_a_row_of_a_csv_file_takes_another_check(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_csv_file_cannot_hold_is_refused(tmp_path: Path, fields: dict[str, Any]) -> None:
+    editor = FileEditor(opened(tmp_path, "a.scenarios.csv", CSV))
     with pytest.raises(CannotEditError, match="a CSV file has"):
-        FileEditor(opened(tmp_path, "a.scenarios.csv", CSV)).text({"a": fields})
+        editor.text({"a": fields})
+    assert not editor.can_hold("a", fields)
+    assert editor.can_hold("a", {"checks": [{"kind": "contains", "value": "x"}]})
 
 
 def test_a_csv_file_without_kinds_keeps_its_columns(tmp_path: Path) -> None:

@@ -333,6 +333,13 @@ def test_all_answers_of_two_tasks_are_compared_up_to_20() -> None:
         second = make_scenario("b", split="eval", prompt=LONG.replace("again", "anew"), input=n)
         return overlaps([first, second], answers)
 
+    pair = (
+        make_scenario("a", split="train", prompt=LONG),
+        make_scenario("b", split="eval", prompt=LONG.replace("again", "anew")),
+    )
+    for answer, alike_ in ((" \n", True), ("", True), ("other", False)):
+        told = overlaps(pair, lambda one, said=answer: [said if one.id == "a" else "right"])
+        assert bool(told) is alike_
     assert [finding.kind for finding in both(19)] == ["similar"]
     assert both(20) == []
 

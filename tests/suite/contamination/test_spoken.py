@@ -14,6 +14,7 @@ from pytest_tfgrpo.suite.contamination.spoken import spoken
         ("twenty seven and seven", ["27", "2707"]),
         ("and two and cats and three", ["2", "3"]),
         ("one two three four", ["1234", "1", "102", "3", "304"]),
+        ("one thousand nineteen forty", ["1019", "40"]),
         ("two million five six", ["2000005", "6"]),
         ("null eins zwei drei", ["123"]),
         ("oh oh oh", []),

@@ -185,6 +185,36 @@ tests:
     }
 
 
+def test_further_forms_of_files_are_read_and_what_is_none_is_counted(imported, tmp_path):
+    (tmp_path / "p.md").write_text("First {{q}}\n---\nSecond {{q}}")
+    (tmp_path / "v.yml").write_text("a: 1\n")
+    (tmp_path / "v.json").write_text("[1]")
+    (tmp_path / "a.yaml").write_text("[{type: equals, value: x}, 5, null]\n")
+    (tmp_path / "t.csv").write_text("q,__expected\none,x\ntwo,x,more\n")
+    text = """
+prompts: [file://./p.md]
+tests:
+  - {vars: {q: file://v.yml}, assert: file://a.yaml}
+  - {vars: {q: z}, assert: {type: equals, value: x}}
+  - {vars: 5, assert: [{type: equals, value: x}]}
+  - {vars: file://v.json}
+  - file://t.csv
+  - 3
+  - null
+"""
+    found = imported("promptfoo", "c.yaml", text)
+    prompts = [one["prompt"] for one in found.scenarios]
+    assert prompts == ['First {"a":1}', "First z", "First one"]
+    assert all(one["checks"] == [{"kind": "exact", "value": "x", "strip": False}] for one in found.scenarios)
+    assert {what: count for what, (count, _) in found.left_out.items() if "template" not in what} == {
+        "further prompts: a scenario has one": 1,
+        "assertions that are no object": 1,
+        "values that are no object": 2,
+        "rows of a table that do not fit": 1,
+        "tests that are neither an object nor a file": 1,
+    }
+
+
 def test_tests_in_an_object_with_a_path_are_those_of_its_file(imported, tmp_path):
     (tmp_path / "t.yaml").write_text(json.dumps([ONE_TEST, {"path": "t.yaml"}]))
     found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: {path: t.yaml}\n")

@@ -101,6 +101,13 @@ def test_one_of_several_targets_is_enough(imported):
     assert scenario["checks"] == [{"kind": "regex", "pattern": r"\A\s*(?:red|blue\ \(navy\))\s*\Z"}]
 
 
+def test_a_target_that_is_a_reply_of_the_assistant_is_its_text_and_no_other_chat_is(imported):
+    rows = [{"input": "Hi", "target": chat((role, "Hello"))} for role in ("assistant", "user")]
+    found = imported("inspect", "s.json", json.dumps(rows), expect="exact")
+    assert [one["checks"][0]["value"] for one in found.scenarios] == ["Hello"]
+    assert [what.partition(",")[0] for what in found.left_out] == ["several expected answers"]
+
+
 def chat(*messages):
     return [{"role": role, "content": content} for role, content in messages]
 
@@ -237,7 +244,7 @@ def test_a_golden_without_tools_is_judged_or_checked_as_you_say(imported):
 
 
 def test_a_table_of_goldens_has_lists_parted_by_semicolons(imported):
-    text = "input,expected_output,context,expected_tools\nHi,Hello,a;b,search;open\n"
+    text = "input,expected_output,context,expected_tools\nHi,Hello,a;b,search; open;\n"
     (scenario,) = imported("deepeval", "g.csv", text, expect="exact").scenarios
     assert scenario["input"] == {"context": ["a", "b"]}
     assert scenario["checks"][1]["calls"] == [{"name": "search"}, {"name": "open"}]
@@ -298,6 +305,8 @@ def test_a_conversational_golden_is_a_conversation_with_whom_a_model_plays(impor
 
 
 def test_a_conversational_golden_without_turns_starts_with_a_greeting_and_says_so(imported):
+    found = imported("deepeval", "g.jsonl", lines(TALK | {"persona": {"voice": "alloy"}}))
+    assert found.scenarios[0]["user"]["persona"] == "Andy Byron, in a hurry."
     persona = {"characteristics": "In a hurry.", "voice": "alloy"}
     row = {"scenario": "s", "expected_outcome": "o", "persona": persona, "context": "a|b"}
     found = imported("deepeval", "g.jsonl", lines(row, TALK | {"turns": "no list"}))

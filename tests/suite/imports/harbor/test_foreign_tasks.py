@@ -91,11 +91,13 @@ def entries(path):
         ({"tests/data.txt": "see /app/x\n"}, "data.txt names the folder /app, which only a container has"),
         ({"instruction.md": "Look into `/tests`.\n"}, "instruction.md names the folder /tests, which only"),
         ({"environment/Dockerfile": "FROM python\nCOPY README.md /app/\n"}, "its Dockerfile sets no WORKDIR"),
+        ({"environment/Dockerfile": "FROM python\nWORKDIR /\n"}, "its Dockerfile sets no WORKDIR"),
         (
             {"environment/Dockerfile": "FROM python\nWORKDIR /app\nCOPY README.md /etc/\n"},
             "its Dockerfile puts '/etc/README.md' outside of /app, where agents work",
         ),
         ({"instruction.md": "\xff"}, None),
+        ({"task.toml": "[environment]\ndocker_image = 'me/it:1'\n"}, None),
     ],
 )
 def test_a_task_that_no_scenario_can_stand_for_is_told_and_the_others_imported(tmp_path, files, why):
@@ -235,11 +237,15 @@ def test_a_plain_image_has_no_files_and_what_add_fetches_or_unpacks_is_named():
 
 @pytest.mark.parametrize("image", ["swebench/x:1", "scratch", "ghcr.io/a/python", "$BASE", ""])
 def test_an_image_may_hold_files_that_nobody_knows(image):
-    with pytest.raises(TaskProblem, match="which files the image"):
+    with pytest.raises(TaskProblem, match="Dockerfile:1: which files the image"):
         placed(f"FROM {image}\n")
 
 
 def test_an_escape_character_is_not_followed():
+    with pytest.raises(TaskProblem, match="Dockerfile:3: it has several stages"):
+        placed("# It says how.\nFROM python\nFROM python\n")
+    with pytest.raises(TaskProblem, match="Dockerfile:3: which files the image"):
+        placed("# It says how.\n\nFROM scratch\n")
     with pytest.raises(TaskProblem, match="another escape character"):
         placed("# syntax=docker/dockerfile:1\n# escape=`\nFROM python\n")
 
@@ -284,6 +290,8 @@ def test_a_script_that_runs_pytest_and_writes_the_reward_is_read(script, files, 
         f"if pytest t.py; then\n{ELSE}",
         f"if ! pytest /tests/t.py; then\n{ELSE}",
         f"if true; then\n{ELSE}",
+        f"if python x pytest /tests/t.py; then\n{ELSE}",
+        f"if bash -m pytest /tests/t.py; then\n{ELSE}",
         f"cd /elsewhere\nif pytest /tests/t.py; then\n{ELSE}",
         f"if pytest /tests/t.py; then\n{ELSE}rm -rf /app\n",
         f"curl https://example.org/x.sh | sh\nif pytest /tests/t.py; then\n{ELSE}",
@@ -316,11 +324,15 @@ def test_the_ids_of_tests_are_read_from_the_text():
         "class TestB:\n    def test_c(self): ...\n    def other(self): ...\n"
         "class Sums(unittest.TestCase):\n    def test_d(self): ...\n"
         "class Other:\n    def test_e(self): ...\n"
+        "@pytest.fixture(scope='module')\ndef a(): ...\n"
+        "@given(params)\ndef test_f(a): ...\n"
+        "if True:\n    def helper(): ...\n"
     )
     assert ids_in("test_x.py", text) == [
         "test_x.py::test_a",
         "test_x.py::TestB::test_c",
         "test_x.py::Sums::test_d",
+        "test_x.py::test_f",
     ]
 
 

@@ -237,6 +237,8 @@ def test_a_limit_that_somebody_changed_since_is_told(task):
     assert "timeout_sec = 360.0\n" in text
     (task / "task.toml").write_text(text.replace("timeout_sec = 360.0", "timeout_sec = 5.0"))
     assert set(read_tasks(task).left_out) == {"`verifier.timeout_sec` of a task.toml"}
+    (task / "task.toml").write_text(f"{text}\n[agent]\ntimeout_sec = 77\n")
+    assert read_tasks(task).scenarios[0]["timeout_s"] == 77
 
 
 def test_a_renamed_folder_is_another_scenario_with_the_same_task(tmp_path, task):
