@@ -158,7 +158,32 @@ def test_pip_locks_what_it_reports(
     found = lock(tools(None), "3.11", ["soap"], until, tmp_path)
     assert (found.lines, len(found.notes), found.until) == ((LINE,), notes, kept)
     assert [has_date for _, has_date, _ in installer.dated] == [dated] * len(answers)
-    assert installer.runs[0][1][0] == str(PYTHON)
+    words = f"{PYTHON} -I -m pip install --dry-run --ignore-installed --report report.json -r requirements.in"
+    assert " ".join(installer.runs[0][1]).startswith(f"{words} ")
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "version"),
+    [
+        (b"pip 26.0.1 from x (python 3.11)\n", 0, (26, 0)),
+        (b"pip 9.10\n", 0, (9, 10)),
+        (b"pip 26.0\n", 1, (0, 0)),
+        (b"No module named pip\n", 0, (0, 0)),
+        (OSError(), 0, (0, 0)),
+        (subprocess.TimeoutExpired("pip", 60), 0, (0, 0)),
+    ],
+)
+def test_the_version_of_a_pip_is_what_it_prints(
+    printed: bytes | Exception, code: int, version: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(argv: Sequence[Any], **_: Any) -> Any:
+        assert argv == [PYTHON, "-I", "-m", "pip", "--version"]
+        if isinstance(printed, Exception):
+            raise printed
+        return subprocess.CompletedProcess(argv, code, printed)
+
+    monkeypatch.setattr(package_tools.subprocess, "run", run)
+    assert package_tools.pip_version.__wrapped__(PYTHON) == version
 
 
 def test_an_old_pip_works_in_an_environment_of_its_own(

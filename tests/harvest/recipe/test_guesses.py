@@ -33,7 +33,8 @@ def found(tree):
     [
         (
             {
-                "tox.ini": "[testenv]\ndeps =\n  pytest>=6  # why\n  py38: mock\n  -r req.txt\n  {env:X}\n",
+                "tox.ini": "[testenv]\ndeps =\n  pytest>=6  # why\n  py38: mock\n  -r req.txt\n  {env:X}\n"
+                "  -c limits.txt\n  # no\n",
                 "req.txt": "a\nb",
             },
             ("pytest>=6", "mock", "a", "b"),
@@ -120,6 +121,7 @@ def test_what_tests_need_is_found_with_its_source(tree, requirements, source):
         ({".gitlab-ci.yml": "tests:\n  python: [3.8, '3.9']\n"}, ("3.8", "3.9"), ".gitlab-ci.yml"),
         ({".travis.yml": "python: '3.7'\nscript: pytest\n"}, ("3.7",), ".travis.yml"),
         ({".github/workflows/docs.yml": "python-version: '3.7'\nrun: build\n"}, (), None),
+        ({"notes.yml": WORKFLOW, ".github/in/tests.yml": WORKFLOW, "in/.travis.yml": WORKFLOW}, (), None),
         (
             {"tox.ini": "[tox]\nenvlist = py{38,39}, py310, pypy3"},
             ("3.8", "3.9", "3.10"),

@@ -53,9 +53,12 @@ def test_a_version_that_stands_elsewhere_is_none(version: str) -> None:
 
 
 def test_a_setup_py_says_what_its_call_has_by_name() -> None:
-    text = "from setuptools import setup\nsetup(name='shop', version='2', **more)\n"
-    project = found(setup_py=text)
-    assert (project.name, project.version) == ("shop", "2")
+    for call in ("setup", "setuptools.setup"):
+        project = found(setup_py=f"{call}(name='shop', version='2', **more)\nother.set_up(name='no')\n")
+        assert (project.name, project.version) == ("shop", "2")
+    assert found(setup_cfg="[metadata]\nclassifier = Programming Language :: Python :: 3.9").pythons == (
+        "3.9",
+    )
 
 
 def test_the_head_of_a_source_distribution_is_read_and_its_description_is_not() -> None:
@@ -70,6 +73,17 @@ def test_the_head_of_a_source_distribution_is_read_and_its_description_is_not() 
 
 def toml(text: str) -> PythonProject:
     return python_project(project_files({"pyproject.toml": text}))
+
+
+def test_programs_and_plugins_of_a_project_are_its_entry_points() -> None:
+    text = (
+        "[project]\nscripts = {a = 'm:a'}\ngui-scripts = {b = 'm:b'}\n[project.entry-points.g]\nc = 'm:c'\n"
+    )
+    assert toml(text).entry_points == {
+        "console_scripts": {"a": "m:a"},
+        "gui_scripts": {"b": "m:b"},
+        "g": {"c": "m:c"},
+    }
 
 
 def test_a_group_holds_what_the_groups_hold_that_it_includes() -> None:

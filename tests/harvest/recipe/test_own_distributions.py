@@ -26,6 +26,8 @@ def test_the_package_is_found_by_name_and_version(venv: Path) -> None:
     found = Distribution.at(folder)
     assert (found.metadata["Name"], found.version) == ("my-own.pack", "1.0-2")
     assert list(found.entry_points) == []
+    texts = {path.name: path.read_text() for path in folder.iterdir() if path.name != "METADATA"}
+    assert texts == {"INSTALLER": "tfgrpo\n", "RECORD": ""}
     assert list((venv / "bin").iterdir()) == []
 
 

@@ -236,6 +236,7 @@ def test_the_folder_is_the_one_with_most_of_the_tests():
     assert parts[0].imports == ("api/src",)
     (web, _) = recipe(tree, "web/a.test.ts")
     assert (web.folder, web.command.runner) == ("web", "vitest")
+    assert recipe({"setup.py": "", "shop.py": ""}, "tests/in/test_a.py")[0].folder == "."
 
 
 def test_a_reviewed_folder_holds_the_tests_below_it():
@@ -259,6 +260,13 @@ def test_a_javascript_project_is_installed_by_its_lock():
     [
         ({"package.json": '{"scripts": {"test": "node --test"}}'}, "node-test"),
         ({"package.json": '{"scripts": {"test": "npx jest --ci"}}'}, "jest"),
+        (
+            {"package.json": '{"scripts": {"build": "vitest", "testing": "jest", "test": "node --test"}}'},
+            "node-test",
+        ),
+        ({"package.json": '{"scripts": {"build": "vitest", "test:all": "jest"}}'}, "jest"),
+        ({"package.json": '{"scripts": {"build": "vitest"}, "devDependencies": {"jest": "1"}}'}, "jest"),
+        ({"package.json": "{}", "b.test.js": "import test from 'tap'", "jest.config.mjs": ""}, "jest"),
         ({"package.json": '{"devDependencies": {"jest": "1"}}'}, "jest"),
         ({"package.json": "{}", "vitest.config.ts": ""}, "vitest"),
         ({"package.json": "{}", "b.test.js": "import test from 'node:test'"}, "node-test"),
@@ -280,6 +288,7 @@ def test_a_javascript_runner_is_found(tree, runner):
         ),
         ("tsx --test src/a.check.ts", ("--import=tsx",), ("src/a.check.ts",)),
         ("cross-env NODE_OPTIONS='--loader tsx --inspect' node --test test", ("--loader=tsx",), ()),
+        ("node --test a.js NODE_OPTIONS=--loader=tsx", (), ("a.js",)),
         ("node --test ../x.js /x.js 'a", (), ()),
         ("node build.js && node --conditions dev --test ../x.js /x.js", ("--conditions=dev",), ()),
     ],
@@ -308,11 +317,12 @@ def test_a_project_is_no_dependency_of_itself_but_its_extras_count():
 [project]
 name = "My.Shop"
 [project.optional-dependencies]
-test = ["my_shop[fast]", "pytest", "git+https://host/x", "../local"]
+test = ["my_shop[fast]", "pytest", "uvicorn[slow]", "git+https://host/x", "../local"]
 fast = ["orjson"]
+slow = ["never"]
 """
     part = recipe({"pyproject.toml": manifest})[0]
-    assert part.dependencies == ("pytest", "orjson")
+    assert part.dependencies == ("pytest", "uvicorn[slow]", "orjson")
     assert part.sources["dependencies left out"] == "git+https://host/x, ../local"
 
 

@@ -21,6 +21,7 @@ from pytest_tfgrpo.harvest.recipe.undeclared import undeclared_import
 )
 def test_the_first_import_that_nobody_has_is_found(text, found):
     tree = {"shop/cart.py": text, "tests/helper.py": "", "setup.py": "import numpy", "docs/a.py": "import x"}
+    tree |= {"README.md": "import numpy", "shop/data.txt": "import pandas"}
     tree |= {f"{folder}/run.py": "import x" for folder in ("scripts", "examples", "tools", "benchmarks")}
     assert undeclared_import(project_files(tree)) == found
 

@@ -37,6 +37,16 @@ def test_a_prompt_of_several_lines_is_a_block_that_a_person_can_edit():
     )
 
 
+@pytest.mark.parametrize(
+    "text", ["a\n\x1bb", "a\n \nb", "\na", " a\nb", "a\n ", "a\n\ufeffb", "a", "a\tb\r\nc"]
+)
+def test_a_text_that_no_block_can_hold_is_escaped_on_one_line(text):
+    written = scenario_text({"prompt": text}, "From c")
+    assert len(written.splitlines()) == 2
+    assert written.isprintable() or written.replace("\n", "").isprintable()
+    assert parse_yaml(written).value == {"prompt": text}
+
+
 @pytest.mark.parametrize("tail", ["", "prompt: |\n  split: train\n"])
 def test_the_split_changes_on_its_own_line_alone(tail):
     text = f"id: x\nsplit: eval  \n{tail}"
