@@ -236,12 +236,36 @@ def test_secrets_are_taken_out_and_controls_shown() -> None:
         {"command": "tox", "cwd": "/elsewhere"},
         {"command": "tox", "cwd": "../shop-of-others"},
         {"command": "cd .. && tox"},
+        {"command": "tox", "cwd": "b\x00"},
+        {"command": "cd /home/ada && tox", "cwd": "b"},
     ],
 )
 def test_rows_that_are_no_command_here_are_counted(row: Any) -> None:
     assert read(row, b"", {"command": "tox"}) == WorkHistory(
         commands=(RanCommand(command="tox"),), left_out=1
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "run", "folder"),
+    [
+        ("tox", "b/../c/./d", "tox", "c/d"),
+        ("tox", "b/..", "tox", ""),
+        ("cd c && tox", "b", "tox", "b/c"),
+        ("cd 'c d' &&  tox -q ", "", "tox -q", "c d"),
+        ('cd "c"&&tox', "b", "tox", "b/c"),
+        ("cd /home/ada/shop/b/../c && tox", "elsewhere", "tox", "c"),
+        ("cd c && tox && cd d && make", "", "tox && cd d && make", "c"),
+        ("cd $X && tox", "b", "cd $X && tox", "b"),
+        ("cd c; tox", "b", "cd c; tox", "b"),
+        ("cd c && ", "b", "cd c &&", "b"),
+    ],
+)
+def test_a_folder_that_a_command_enters_first_is_its_folder(
+    command: str, cwd: str, run: str, folder: str
+) -> None:
+    (one,) = read({"command": command, "cwd": cwd}).commands
+    assert (one.command, one.cwd) == (run, folder)
 
 
 @pytest.mark.parametrize("row", [b'{"type": "user", "message": {"content": [1, {"type": "tool_result"}]}}'])
