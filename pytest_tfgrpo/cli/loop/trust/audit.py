@@ -82,13 +82,13 @@ def _whole_id(view: LoopView, id_: str) -> str:
 
     Raises StoreError where it is not whole, and stands for none or for several.
     """
-    found = queries.find(view, id_.strip().lower())
+    found = queries.find(view, wanted := id_.strip().lower())
     if len(found) == 1:
         return str(found[0].id)
-    if not _ID.fullmatch(id_.strip().lower()):
+    if not _ID.fullmatch(wanted):
         stands = "several trajectories" if found else "no trajectory on the bus"
         raise StoreError(f"{id_!r} stands for {stands}; write the whole id, which may be of one that is gone")
-    return id_.strip()
+    return wanted
 
 
 def _lines(found: AuditChain) -> Iterator[str]:

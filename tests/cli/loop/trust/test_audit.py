@@ -79,6 +79,7 @@ def test_the_start_of_an_id_lists_who_read_a_trajectory_and_never_nobody_by_mist
     bus.delete("RL_TRAJECTORIES", [one.id for one in bus.replay("RL_TRAJECTORIES")])
     Path("loop-view.db").unlink()
     assert listed("--trajectory", derived_id("a")) == read, "also of one that is gone"
+    assert listed("--trajectory", f" {derived_id('a').upper()} ") == read
 
 
 def test_a_reason_is_below_its_record_and_all_fits_a_terminal(bus: Bus) -> None:
