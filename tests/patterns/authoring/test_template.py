@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.patterns.subjects import DIFF, make_subject
 from support.voices import hostile
 
+from pytest_tfgrpo.patterns.authoring import template
 from pytest_tfgrpo.patterns.authoring.crystalizer import crystalize
 from pytest_tfgrpo.patterns.authoring.plain_text import first_sentence, plain, visible
 from pytest_tfgrpo.patterns.authoring.subject import FixedTest
@@ -50,6 +51,13 @@ def test_without_tests_and_prompt_it_still_says_something() -> None:
     bare = crystalize(make_subject(tests=(), prompt="", diff=""), None)
     assert bare.title == "A proven change of the code that these tests call"
     assert (bare.body.excerpt, bare.body.files) == ("", ())
+    named = FixedTest(id="t.py::test_total_isRounded", message=" assert 1\n== 2 ")
+    told = crystalize(make_subject(tests=(named, named), prompt="Fix it"), None)
+    assert (told.title, told.name) == ("Total is rounded", "total-is-rounded")
+    assert told.body.problem.endswith("It showed as: assert 1 == 2")
+    silent = crystalize(make_subject(tests=(replace(named, message=""),), prompt=""), None)
+    assert silent.body.problem == "This did not hold: total is rounded."
+    assert bare.body.problem == "Tests failed that pass since the change."
 
 
 ORDERS = [
@@ -91,6 +99,35 @@ def test_any_subject_gives_a_pattern_that_can_be_written_and_passes(
     assert faults(pattern) == []
     assert SCREENS.refusals(pattern) == []
     assert write_pattern(pattern)
+
+
+def test_a_place_is_said_by_what_of_it_is_known() -> None:
+    known = [
+        (["a", "b"], ["x.py", "y.py"], "a, b in x.py, y.py"), (["a"], [], "a"), ([], ["x.py"], "x.py"),
+        ([], [], "the code that these tests call"),
+    ]  # fmt: skip
+    for names, files, where in known:
+        assert template._where(names, files) == where
+    assert list(template._titles(make_subject(), "It is", ["b c"], "x")) == [
+        "It is", "B c", "A proven change of x", "A proven change in shop",
+    ]  # fmt: skip
+    first, *shorter = template._descriptions("T", ["a", "b"], "x")
+    assert first == f"{shorter[0]} What holds then: a; b."
+    assert shorter == [
+        "T. Use it when you change x, or code that does the same.",
+        "T. Use it when you change code like this.",
+    ]
+    assert next(iter(template._descriptions("T", [], "x"))) == shorter[0]
+    long = "w " * 28
+    assert list(template._lessons("it was", ["a", long], "x")) == [
+        "When you change x, keep this true: a.",
+        "Keep this true: a.",
+        f"Keep this true: {long}.",
+        "When you change x, mind what was wrong before: it was.",
+        "Mind what was wrong before: it was.",
+        "When you change x, run its tests before and after.",
+    ]
+    assert name_of("word " * 30) == "-".join(["word"] * 10)
 
 
 def test_long_prompts_are_cut_behind_a_sentence() -> None:

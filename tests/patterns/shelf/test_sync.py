@@ -155,7 +155,7 @@ def test_lines_in_a_memory_file_stand_between_markers(tmp_path: Path) -> None:
     move(shelf, NAME, "deprecated", ADA)
     synced(shelf, places)
     assert path.read_text() == "# Ours\nMore.\n"
-    for broken in (f"{END}\n{BEGIN}", BEGIN, f"{BEGIN}{END}" * 2):
+    for broken in (f"{END}\n{BEGIN}", BEGIN, END, f"{BEGIN}{END}" * 2, f"{BEGIN}{END}{END}"):
         path.write_text(broken)
         with pytest.raises(PatternError, match="must stand there once each"):
             changes(shelf, places)

@@ -51,6 +51,21 @@ def test_the_nearest_that_can_be_run_is_found_by_path_and_manifests(files, chang
     assert (found.command, found.source) == (command, source)
 
 
+def test_of_several_changed_files_the_nearest_to_any_counts_and_the_first_files_are_looked_into(monkeypatch):
+    def nearest(files, *sources):
+        tree = ProjectFiles(read=lambda path: files[path].encode(), names=frozenset(files))
+        return nearest_surface(tree, sources).path
+
+    files = {"a/b/c/x.py": SCRIPT, "d/y.py": SCRIPT}
+    assert nearest(files, "a/b/c/z.py", "q/r/s/t.py") == "a/b/c/x.py"
+    assert nearest(files, "e.py") == "d/y.py"
+    monkeypatch.setattr(surfaces, "SCRIPTS", 1)
+    assert nearest(files, "d/e.py") == "a/b/c/x.py"
+    steps = [("a.py", "a.py", 0), ("a/b.py", "a/c.py", 2), ("a/b/c.py", "a/d.py", 3), ("x.py", "a/b/c.py", 4)]
+    for one, other, apart in steps:
+        assert surfaces._apart(one, other) == surfaces._apart(other, one) == apart
+
+
 def test_where_nothing_can_be_run_there_is_none():
     assert nearest_surface(ProjectFiles(read=lambda _: b"x", names=frozenset({"a.py"})), ["a.py"]) is None
 

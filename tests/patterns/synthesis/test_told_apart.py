@@ -20,6 +20,7 @@ CART = b"def total(prices):\n    return 0\n\n\nclass Cart:\n    pass\n"
         ("from shop import cart\nsetattr(cart, 'total', max)\n", ["another `cart.total`"]),
         ("from shop.cart import Cart as C\nC.total = max\n", ["another `C.total`"]),
         ("from shop import cart\ncart.size = 3\nsetattr(cart, name, 1)\nsetattr(cart)\n", []),
+        ("from shop import cart\ngetattr(cart, 'total')\ncart.setattr(cart, 'total')\n", []),
         ("class cart: pass\ncart.total = max\n", []),
         ("import numpy\nnumpy.total = 3\n", []),
         ("def f(:\n", []),

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders import make_experience
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
+from pytest_tfgrpo.core.settings.runs import CONCURRENCY, LIBRARY, PATTERNS
 from pytest_tfgrpo.launch.running import arun_launch
+from pytest_tfgrpo.learning.library.library import load_library, of, save_library
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternEvidence
 from pytest_tfgrpo.patterns.trial.trial import TrialPlan, TrialRuns, run_trial, trial_scenarios
 from pytest_tfgrpo.patterns.trial.verdict import verdict
@@ -91,6 +94,34 @@ def test_a_trial_is_of_one_agent(project: Path) -> None:
     both = from_arguments({"actor": "a = python:trial_agent:solve\nb = offline"}, learning=False)
     with pytest.raises(SettingError, match=r"lists 2; name one .* TFGRPO_ACTOR=python:trial_agent:solve"):
         run_trial(plan(project, pattern(), settings=both), {}, arun_launch)
+
+
+@pytest.mark.parametrize("delivery", ["prompt", "skill"])
+@pytest.mark.parametrize(("concurrency", "each"), [(5, 2), (1, 1), ("auto", "auto")])
+def test_the_two_runs_differ_in_the_pattern_alone_and_share_what_you_allow(
+    project: Path, delivery: Any, concurrency: Any, each: Any
+) -> None:
+    lessons = make_experience(1, id="kept"), make_experience(2, id="own", run_id="p-1")
+    save_library(project / "old.json", of(lessons))
+    settings = from_arguments({"actor": "python:trial_agent:solve"}, learning=False).with_values(
+        baseline="main", limit=3, record="x", concurrency=concurrency, library="old.json"
+    )
+    seen: list[Any] = []
+
+    async def carry_out(launch: Any) -> Any:
+        library = load_library(Path(LIBRARY.of(launch.settings)))
+        seen.append((launch.settings, {lesson.id for lesson in library.experiences}))
+        raise SettingError("enough")
+
+    with pytest.raises(SettingError, match="enough"):
+        run_trial(plan(project, pattern(), settings=settings, delivery=delivery), {}, carry_out)
+    (without, before), (with_it, after) = seen
+    assert [Path(LIBRARY.of(one)).stem for one in (without, with_it)] == ["without", "with"]
+    assert (before, after >= before, len(after)) == ({"kept"}, True, 2 if delivery == "prompt" else 1)
+    for one, task in ((without, "without"), (with_it, "with")):
+        assert (CONCURRENCY.of(one), PATTERNS.of(one), one.eval_rollouts) == (each, "none", 4)
+        assert {one.values.get(name) for name in ("baseline", "limit", "record")} == {None}
+        assert (one.values["out"], one.values["task_id"]) == (str(project / "out" / "trial"), task)
 
 
 def test_a_lesson_that_no_prompt_carried_shows_nothing(project: Path) -> None:
