@@ -12,7 +12,7 @@ from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.parsers import Parser, person, positive, whole, words
 from pytest_tfgrpo.cli.runs import baseline
-from pytest_tfgrpo.cli.runs.arguments import _share
+from pytest_tfgrpo.cli.runs.arguments import _port, _share
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.settings import resolve
 
@@ -34,6 +34,11 @@ from pytest_tfgrpo.core.settings import resolve
         (_share, "-0.1", None),
         (_share, "nan", None),
         (_share, "half", None),
+        (_port, "0", 0),
+        (_port, "65535", 65535),
+        (_port, "65536", None),
+        (_port, "-1", None),
+        (_port, "\N{ARABIC-INDIC DIGIT ONE}", None),
     ],
 )
 def test_a_number_has_its_limits(kind: Callable[[str], float], text: str, value: float | None) -> None:

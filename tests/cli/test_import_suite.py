@@ -60,6 +60,9 @@ def test_all_that_is_imported_gets_the_split_that_you_name(
     assert capsys.readouterr().out.endswith(f"can fail\n{said}next: pytest suite\n")
     (line,) = Path("suite/promptfooconfig.scenarios.jsonl").read_text().splitlines()
     assert json.loads(line).get("split") == split
+    Path("promptfooconfig.yaml").rename(".yaml")
+    assert cli.main(["import", "promptfoo", ".yaml", "--into", "hidden", *options]) == 0
+    assert Path("hidden/promptfoo.scenarios.jsonl").is_file()
 
 
 def test_a_column_that_holds_splits_is_pointed_at(
@@ -76,6 +79,10 @@ def test_a_column_that_holds_splits_is_pointed_at(
     [
         ("my promptfooconfig.yaml", "tfgrpo import promptfoo 'my promptfooconfig.yaml' --into FOLDER\n"),
         ("goldens.csv", "tfgrpo import csv goldens.csv --into FOLDER\n"),
+        (
+            "PromptFoo.YAML",
+            "tfgrpo import promptfoo PromptFoo.YAML --into FOLDER\n",
+        ),
         (
             "goldens.json",
             "tfgrpo import FORMAT goldens.json --into FOLDER; FORMAT is one of promptfoo,",

@@ -92,7 +92,8 @@ def test_a_foreign_name_that_leads_here_gets_nothing(server: PageServer, host: s
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
 def test_other_methods_are_not_understood(server: PageServer, method: str) -> None:
-    assert ask(server, f"/{server.token}/", method=method).status == 501
+    answer = ask(server, f"/{server.token}/", method=method)
+    assert (answer.status, answer.getheader("Content-Type")) == (501, "text/plain; charset=utf-8")
 
 
 def test_an_invitation_leads_to_the_page_once() -> None:

@@ -73,7 +73,8 @@ def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Reposi
 def test_a_dry_run_says_how_long_candidates_took_before(shop: Repository) -> None:
     with HarvestLog(Path("suite")) as log:
         log.append([make_row(elapsed_s=300.0)])
-    assert "candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "64")
+    least = ("--limit", "1", "--budget-s", "0.5")
+    assert "candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "64", *least)
     out = tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "2")
     assert "\nabout 2 min for 1 candidate, if all are alike: 1 of earlier harvests took 300 s each\n" in out
 

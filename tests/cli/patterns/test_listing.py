@@ -9,7 +9,9 @@ from support.patterns.shelves import make_pattern, put
 from support.repositories import git
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli.patterns import listing
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus, TrialResult
+from pytest_tfgrpo.patterns.shelf.pattern_file import stamp_of
 
 
 def test_patterns_are_listed_by_status(repository: Path, golden: Callable[[str, str], None]) -> None:
@@ -28,6 +30,16 @@ def test_patterns_are_listed_by_status(repository: Path, golden: Callable[[str, 
     golden("patterns-list.txt", tfgrpo("patterns", "list").replace(str(repository), "REPOSITORY"))
     rows = [json.loads(row) for row in tfgrpo("patterns", "list", "--json").splitlines()]
     assert [row["name"] for row in rows] == ["sum-in-memory", "read-rows-at-once", "old"]
+
+
+def test_a_trial_counts_for_the_texts_that_were_tried() -> None:
+    tried = TrialResult(outcome="helps", gain=0.125, low=None, high=None, scenarios=14, families=12)
+    for stamp, said in ((stamp_of(make_pattern()), "helps, "), ("", "untried as it is now; helps before")):
+        pattern = make_pattern(trial=replace(tried, pattern_stamp=stamp))
+        assert listing._told(pattern).startswith(f"[{said}")
+    assert listing._told(make_pattern(reintroduced="p-1")) == (
+        f"[untried, much like the deprecated p-1] {make_pattern().lesson}"
+    )
 
 
 def test_a_pattern_is_shown(repository: Path) -> None:
