@@ -10,6 +10,7 @@ import pytest
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli import parser as command_line
+from pytest_tfgrpo.cli.loop.training.arguments import _size
 from pytest_tfgrpo.cli.parsers import Parser, person, positive, whole, words
 from pytest_tfgrpo.cli.runs import baseline
 from pytest_tfgrpo.cli.runs.arguments import _port, _share
@@ -34,6 +35,10 @@ from pytest_tfgrpo.core.settings import resolve
         (_share, "-0.1", None),
         (_share, "nan", None),
         (_share, "half", None),
+        (_size, "1", 1),
+        (_size, "1000000000", 10**9),
+        (_size, "1000000001", None),
+        (_size, "0", None),
         (_port, "0", 0),
         (_port, "65535", 65535),
         (_port, "65536", None),

@@ -1,15 +1,19 @@
 """``tfgrpo patterns list``, ``show`` and ``lint``."""
 
 import json
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support.patterns.shelves import make_pattern, put
 from support.repositories import git
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.patterns import listing
+from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamp_of
 
@@ -46,6 +50,19 @@ def test_a_pattern_is_shown(repository: Path) -> None:
     put(repository, make_pattern())
     assert "## When not to use" in tfgrpo("patterns", "show", "read-rows-at-once")
     assert "did you mean 'read-rows-at-once'?" in tfgrpo("patterns", "show", "read-rows-at-one", code=1)
+    put(repository, make_pattern("dates", id="p-000000000001"))
+    tfgrpo("patterns", "lint", "--fix", "--by", "ann")
+    said = tfgrpo("patterns", "show", "dates")
+    assert said.partition("log:")[2].count(" by ann") == 1
+
+
+def test_the_repository_is_the_named_one_or_that_of_the_current_folder(repository: Path) -> None:
+    (repository / "other" / ".agent" / "patterns").mkdir(parents=True)
+    (repository / "other" / "in").mkdir()
+    for repo, root in ((None, repository), (str(repository / "other" / "in"), repository / "other")):
+        assert open_shelf(Namespace(repo=repo)).root == root
+    with pytest.raises(SettingError, match=r"there is no folder .*gone'; name a repository with --repo"):
+        open_shelf(Namespace(repo="gone"))
 
 
 def test_lint_names_and_mends_what_is_wrong_with_files(repository: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from support.projects_in_archives import write_archive
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ExportError, ScenarioError
-from pytest_tfgrpo.export.harbor import tasks
+from pytest_tfgrpo.export.harbor import task_files, tasks
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
@@ -275,6 +276,18 @@ def test_a_suite_without_scenarios_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(ExportError, match="has no scenario file; name the folder of a suite"):
         exported(tmp_path, tmp_path / "tasks")
     assert not (tmp_path / "tasks").exists()
+
+
+def test_a_task_has_one_check():
+    check = {"kind": "tests", "runner": "pytest"}
+    for checks, kinds in (
+        ([check, {"kind": "exact"}], "tests, exact"),
+        ([check, check], "tests, tests"),
+        ([], "none"),
+    ):
+        written = SimpleNamespace(data={"checks": checks}, scenario=SimpleNamespace(workspace=True))
+        with pytest.raises(task_files.NoTask, match=f"can be exported; it has {kinds}$"):
+            task_files._require_sayable(written)
 
 
 def load_check(task: Path):

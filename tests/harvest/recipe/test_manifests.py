@@ -76,14 +76,16 @@ def toml(text: str) -> PythonProject:
 
 
 def test_programs_and_plugins_of_a_project_are_its_entry_points() -> None:
-    text = (
-        "[project]\nscripts = {a = 'm:a'}\ngui-scripts = {b = 'm:b'}\n[project.entry-points.g]\nc = 'm:c'\n"
+    project = toml(
+        "[tool.flit.module]\nsrc = ''\n[project]\nscripts = {a = 'm:a', bad = 1}\n"
+        "gui-scripts = {b = 'm:b'}\n[project.entry-points.g]\nc = 'm:c'\n"
     )
-    assert toml(text).entry_points == {
+    assert project.entry_points == {
         "console_scripts": {"a": "m:a"},
         "gui_scripts": {"b": "m:b"},
         "g": {"c": "m:c"},
     }
+    assert project.roots == []
 
 
 def test_a_group_holds_what_the_groups_hold_that_it_includes() -> None:

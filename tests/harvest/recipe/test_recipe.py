@@ -162,6 +162,7 @@ def test_reviewed_dependencies_are_not_widened():
         ("3.6 3.7", ("3.9", "3.10"), 1656633600, "3.9"),  # the next one
         ("3.6 3.7", ("3.6", "3.7", "3.9", "3.10"), 1656633600, "3.9"),  # the reporter needs 3.8
         ("", ("3.7", "3.10"), 1656633600, "3.10"),
+        ("3.8 3.10", ("3.9", "3.11"), 1656633600, "3.11"),
         ("3.12", ("3.9",), 1656633600, "3.12"),  # none here: building says so
         ("", ("3.9", "3.12"), 1656633600, "3.9"),
         ("", ("3.12", "3.13"), 1656633600, "3.12"),
@@ -289,6 +290,7 @@ def test_a_javascript_runner_is_found(tree, runner):
         ("tsx --test src/a.check.ts", ("--import=tsx",), ("src/a.check.ts",)),
         ("cross-env NODE_OPTIONS='--loader tsx --inspect' node --test test", ("--loader=tsx",), ()),
         ("node --test a.js NODE_OPTIONS=--loader=tsx", (), ("a.js",)),
+        ("node --test src/../x.js ./b.js", (), ("b.js",)),
         ("node --test ../x.js /x.js 'a", (), ()),
         ("node build.js && node --conditions dev --test ../x.js /x.js", ("--conditions=dev",), ()),
     ],
@@ -318,12 +320,12 @@ def test_a_project_is_no_dependency_of_itself_but_its_extras_count():
 name = "My.Shop"
 [project.optional-dependencies]
 test = ["my_shop[fast]", "pytest", "uvicorn[slow]", "git+https://host/x", "../local"]
-fast = ["orjson"]
+fast = ["orjson", "git+https://host/y"]
 slow = ["never"]
 """
     part = recipe({"pyproject.toml": manifest})[0]
     assert part.dependencies == ("pytest", "uvicorn[slow]", "orjson")
-    assert part.sources["dependencies left out"] == "git+https://host/x, ../local"
+    assert part.sources["dependencies left out"] == "git+https://host/x, ../local, git+https://host/y"
 
 
 @given(
