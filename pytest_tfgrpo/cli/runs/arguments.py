@@ -399,5 +399,5 @@ def view(command: Parser) -> None:
 def _port(text: str) -> int:
     """Return a port; raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not 0 <= int(text) <= 65_535:
-        raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a port from 0 (any free one) to 65535, not {text!r}")
     return int(text)
