@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ from support.completers import ScriptedCompleter
 from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
-from pytest_tfgrpo.core.scenarios import SimulatedUser
+from pytest_tfgrpo.core.scenarios import Criterion, SimulatedUser
+from pytest_tfgrpo.estimate import forecast as forecasts
 from pytest_tfgrpo.estimate.forecast import forecast
-from pytest_tfgrpo.estimate.history import history_of
+from pytest_tfgrpo.estimate.history import History, history_of
 from pytest_tfgrpo.estimate.lines import estimate_lines
-from pytest_tfgrpo.estimate.ranges import Range
+from pytest_tfgrpo.estimate.ranges import Range, UnitUse, predict
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.llm.prices import Price
@@ -241,3 +243,135 @@ def test_beside_the_models_of_a_run_an_actor_counts_by_what_it_declares(
     (epoch,) = [part.figures for part in found.parts if part.phase == "epoch1"]
     assert (epoch.calls, epoch.usd, epoch.tokens) == (Range(16, 16), ends, None)
     assert said in found.sources
+
+
+class Declaring(ScriptedActor):
+    """Declares cents for each call, and no tokens."""
+
+    def bound(self, call_count: int) -> dict[str, float | None]:
+        return {"usd": 0.01 * call_count, "tokens": None}
+
+
+@pytest.mark.parametrize(
+    ("looks", "more", "warned"), [((), None, ["up to $0.56"]), ((4, 8), 0.8, ["up to $0.80"])]
+)
+def test_without_models_the_actor_declares_what_the_planned_and_the_further_rollouts_take(
+    looks: tuple[int, ...], more: float | None, warned: list[str], tmp_path: Path
+) -> None:
+    job = make_job(Declaring(lambda _: "3"), tmp_path, budget_usd=0.5, budget_tokens=1)
+    found = forecast(job, None, looks=looks)
+    assert found.declared == {"usd": pytest.approx(0.56), "tokens": None}
+    assert (found.parts, found.sources, found.free, found.looks) == ((), (), False, looks)
+    if more is None:
+        assert found.declared_most is None
+    else:
+        assert found.declared_most is not None
+        assert (found.declared_most.tokens, found.declared_most.usd) == (None, Range(0.0, more))
+    assert [text.split("enough: ")[1].split(";")[0] for text in found.warnings] == warned
+
+
+@pytest.mark.parametrize(
+    ("bound", "paid", "price", "free", "parts"),
+    [
+        ({"usd": 0.0}, False, None, True, False),
+        ({"usd": 0.0}, False, Price(input=0.0, output=0.0), True, True),
+        ({"usd": 0.0}, True, None, False, True),
+        ({"usd": 1.0}, False, None, False, True),
+    ],
+)
+def test_a_run_is_free_where_neither_its_actor_nor_a_model_costs_anything(
+    bound: dict[str, float], paid: bool, price: Price | None, free: bool, parts: bool, tmp_path: Path
+) -> None:
+    job = planned(tmp_path, price)
+    job = replace(job, actor=ScriptedActor(lambda _: "3", bound))
+    job.models["openai:m"].paid = paid
+    found = forecast(job, None, looks=(4, 8))
+    assert (found.free, bool(found.parts), found.looks) == (free, parts, (4, 8))
+
+
+@pytest.mark.parametrize(("usage", "known"), [(UnitUse(2, 100, 0.5), True), (UnitUse(2, 100, None), False)])
+@pytest.mark.parametrize("modelled", [True, False])
+def test_without_earlier_runs_a_recording_counts_with_the_price_of_the_model(
+    usage: UnitUse, known: bool, modelled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price, asked = Price(input=1.0, output=10.0), []
+
+    def uses(*given: Any) -> dict[str, list[UnitUse]]:
+        asked.append(given)
+        return {"text": [usage] * 5}
+
+    monkeypatch.setattr(forecasts, "uses_in", uses)
+    job = planned(tmp_path, price, **({} if modelled else {"job_models": {}}))
+    found = forecast(job, None, tmp_path / "recording")
+    domains = {scenario.id: "text" for scenario in suite()}
+    assert asked == [(tmp_path / "recording", "openai:m", domains, price if modelled else None)]
+    assert found.sources == ("rollouts: mean and spread of 5 in the recording",)
+    assert found.total.calls == Range(2 * 44, 2 * 56)
+    assert (found.total.usd is not None) is known
+    said = [] if known or modelled else ["the cost is unknown: the actor declares none"]
+    assert list(found.warnings) == said
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+def test_learning_and_judging_count_by_earlier_runs_or_are_estimated(
+    epochs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = History(runs=min(1, epochs), rollouts={"text": [UnitUse(1, 10, 0.1)] * 5})
+    past.learning = [UnitUse(3, 30, 0.3)] * epochs
+    past.judge = [UnitUse(2, 20, 0.2)] * (5 * epochs)
+    monkeypatch.setattr(forecasts, "history_of", lambda job, folder: past)
+    optimizer = LessonPerGroup()
+    optimizer.identity = {"model": "openai:m"}
+    rubric = (Criterion(name="kind", text="Is the answer kind?"),)
+    scenarios = [replace(s, rubric=rubric) if s.id in ("train-0", "eval-0") else s for s in suite()]
+    price = Price(input=1.0, output=10.0)
+    job = planned(tmp_path, price, job_optimizer=optimizer, scenarios=scenarios)
+    found = forecast(replace(job, judge=SimpleNamespace(name="openai:m")), None)  # type: ignore[arg-type]
+    calls = {(part.phase, part.purpose): part.figures.calls for part in found.parts}
+    assert [key for key in calls if key[1] == "learning"] == [("epoch1", "learning"), ("epoch2", "learning")]
+    sweeps = [phase.label for phase in job.phases]
+    assert [key[0] for key in calls if key[1] == "judge"] == sweeps
+    judged = [source for source in found.sources if source.startswith("judge: ")]
+    learned = [source for source in found.sources if source.startswith("learning: ")]
+    if not epochs:
+        assert learned == ["learning: estimated, from no group with mixed results to all groups"]
+        assert judged == ["judge: estimated, from one call per vote to one repair of each"]
+        return
+    several = "1 epoch" if epochs == 1 else "2 epochs"
+    assert learned == [f"learning: mean and spread of {several} in 1 earlier run"]
+    assert judged == [f"judge: mean and spread of {5 * epochs} phases in 1 earlier run"]
+    assert calls["epoch1", "judge"] == Range(8, 8)
+    assert calls["epoch1", "learning"] == predict(past.learning, 4).calls
+
+
+def test_a_model_without_a_limit_of_its_own_has_that_of_the_settings(tmp_path: Path) -> None:
+    job = planned(tmp_path, Price(input=0.0, output=1_000_000.0), max_tokens=70)
+    job.models["openai:m"].identity = {}
+    found = forecast(job, None).total
+    assert found.usd == Range(found.calls.low * 16, found.calls.high * 70)
+    assert any(text.endswith("to max_tokens (70)") for text in forecast(job, None).sources)
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit", "said"),
+    [
+        ("usd", 0.0001, "budget_usd of $0.0001 is not enough: at least $"),
+        ("tokens", 10, "budget_tokens of 10 is not enough: at least "),
+        ("tokens", 10**9, None),
+    ],
+)
+def test_a_budget_that_surely_ends_the_run_is_named_with_the_least_that_it_takes(
+    unit: str, limit: float, said: str | None, tmp_path: Path
+) -> None:
+    job = planned(tmp_path, Price(input=1.0, output=10.0), **{f"budget_{unit}": limit})
+    found = forecast(job, None)
+    assert [text.startswith(said or "?") for text in found.warnings] == [True] * (said is not None)
+
+
+def test_only_paid_models_without_a_price_are_named(tmp_path: Path) -> None:
+    models = {name: model(None) for name in ("openai:z", "openai:m", "openai:free", "openai:known")}
+    models["openai:free"].paid = False
+    models["openai:known"].price = Price(input=1.0, output=1.0)
+    found = forecast(planned(tmp_path, None, job_models=models), None)
+    asked_for = "is unknown; add it to the file of the setting models"
+    assert found.warnings == tuple(f"the price of {name} {asked_for}" for name in ("openai:m", "openai:z"))

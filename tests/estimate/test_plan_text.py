@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.jobs import ScriptedActor, make_job
+from support.jobs import ScriptedActor, make_job, suite
 
 from pytest_tfgrpo.estimate import plan_text
 from pytest_tfgrpo.estimate.forecast import Forecast
@@ -89,3 +91,64 @@ def test_the_plan_says_which_calls_are_certain_and_that_three_scenarios_show_not
     (row,) = (row for row in text if row.startswith("baseline"))
     assert "power   unknown: 3 eval scenarios are too few for an interval" in text
     assert row.endswith(f"  {said}")
+
+
+def planned(tmp_path: Path, train: int = 4, sweep: int = 12, dev: int = 0, **changes: Any) -> Any:
+    scenarios = suite(train=train + dev, sweep=sweep)
+    scenarios = [replace(s, split="dev") if n < dev else s for n, s in enumerate(scenarios)]
+    return make_job(ScriptedActor(lambda _: "3"), tmp_path, **{"scenarios": scenarios} | changes)
+
+
+def rows_of(text: list[str]) -> list[list[str]]:
+    table = text[text.index("") + 1 :]
+    return [re.split(r"\s{2,}", row.strip()) for row in table[1 : table.index("")]]
+
+
+def test_the_plan_counts_splits_dev_sweeps_and_the_rollouts_that_the_gate_may_add(tmp_path: Path) -> None:
+    job = planned(tmp_path, dev=20, job_warnings=("one\tmore " + "word " * 30,))
+    first = replace(job.phases[0], mode="evidence", sizes={"a": 7, "b": 2}, epoch=1)
+    job = replace(job, phases=(first, *job.phases[1:]))
+    text = plan_text.plan_text(job, Forecast(free=True, looks=(4, 8, 16)))
+    assert text[:2] == [
+        "dry run: the actor scripted was not called",
+        "4 train, 20 dev and 12 eval scenarios; 0 lessons at the start",
+    ]
+    rows = {row[0]: row[1:] for row in rows_of(text)}
+    assert rows[first.label] == ["-", "4", "2 to 7", "0"]
+    assert rows["epoch2"] == ["0.7", "4", "4", "16"]
+    assert rows[f"{first.label}-dev"] == rows["epoch2-dev"] == ["0.3", "20", "8", "up to 160"]
+    sweep = 12 * 4
+    assert rows["baseline"][-1] == f"up to {sweep}"
+    assert rows[job.phases[-1].label][-1] == str(sweep)
+    least, most = 16 + sweep, 16 + 2 * 160 + 2 * sweep
+    assert rows["total"] == [f"{least} to {most}"]
+    assert rows["at most"] == [str(most + 2 * sweep * 3)]
+    said = " ".join(line.strip() for line in text)
+    assert "warning: one more word word" in said
+    assert (
+        "at most 8, then 16 rollouts of each eval scenario in place of 4, while the gate cannot see a drop "
+        "of 0.15 (gate_extend)"
+    ) in said
+    assert all(len(line) <= 80 for line in text)
+
+
+@pytest.mark.parametrize(
+    ("families", "said", "takes"),
+    [
+        ((), "", "a gain in only some scenarios takes more"),
+        (("a",) * 6 + ("b",) * 6, " of 2 families", "so few families show nothing of others"),
+        (("a", "a"), " of 11 families", "if some families gain all and others nothing, one of 0.52"),
+    ],
+)
+def test_the_power_of_the_final_sweep_is_of_its_scenarios_and_families(
+    families: tuple[str, ...], said: str, takes: str, tmp_path: Path
+) -> None:
+    named = dict(enumerate(families, start=4))  # the eval split comes after four train scenarios
+    scenarios = [replace(s, family=named.get(n)) for n, s in enumerate(suite(4, 12))]
+    text = plan_text.plan_text(planned(tmp_path, scenarios=scenarios), Forecast(free=True))
+    power = " ".join(line.strip() for line in text[text.index("", text.index("") + 1) + 1 : -1])
+    assert power.startswith(
+        f"power   12 eval scenarios{said} x 4 rollouts detect a gain of 0.29 in 4 of 5 runs if every score "
+        "is as uncertain as a coin toss; "
+    )
+    assert power.split("; ")[1] == takes

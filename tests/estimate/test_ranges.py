@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.estimate.ranges import Figures, Range, UnitUse, predict, total
+from pytest_tfgrpo.estimate.ranges import Figures, Range, UnitUse, high_ends, predict, total, up_to
 
 finite = st.floats(0, 1e6)
 uses = st.builds(UnitUse, finite, finite, finite | st.none())
@@ -69,3 +69,26 @@ def test_fewer_than_five_equal_records_may_all_be_off(n: int, sure: bool) -> Non
     found = predict([UnitUse(1, 100, None)] * n, 10).tokens
     assert found is not None
     assert (found.low == found.high == 1000) is sure
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([10.0, 20.0], 135 - 2 * 3375**0.5, 165 + 2 * 3375**0.5),  # half the mean, as there are few
+        ([10.0, 10.0, 10.0, 10.0, 20.0], 120 - 12 - 2 * 600**0.5, 120 + 12 + 2 * 600**0.5),
+        ([0.0, 0.0], 0.0, 0.0),
+    ],
+)
+def test_a_prediction_is_two_standard_errors_and_a_tenth_around_the_mean(
+    values: list[float], low: float, high: float
+) -> None:
+    found = predict([UnitUse(1, value, None) for value in values], 10).tokens
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_the_ends_of_what_is_known_are_taken_each_by_itself() -> None:
+    found = Figures(calls=Range(1, 2), tokens=None, usd=Range(3, 4))
+    assert up_to(found) == Figures(calls=Range(0, 2), tokens=None, usd=Range(0, 4))
+    assert high_ends(found) == Figures(calls=Range(2, 2), tokens=None, usd=Range(4, 4))
+    assert up_to(Figures(usd=None)) == Figures(usd=None)

@@ -6,17 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.reached import reached, reaches
-from support.sweeps import evenly, make_run
+from support.sweeps import evenly, make_result, make_run
 
-from pytest_tfgrpo.core.named_scores import SHARE, MetricScale
+from pytest_tfgrpo.core.named_scores import SHARE, MetricScale, NamedScore
 from pytest_tfgrpo.metrics.comparison import (
     Comparison,
     Sweeps,
     Tally,
     compare,
     figures,
+    in_domain,
+    metric_changes,
     on_scale,
     sentence,
+    tally,
 )
 from pytest_tfgrpo.suite.families import sweeps_of
 
@@ -142,3 +145,77 @@ def test_without_a_final_sweep_no_metric_has_tallies() -> None:
     assert (sweeps.rows_after, sweeps.rows_until(1)) == ({}, {})
     assert [*sweeps.rows_before] == ["a"]
     assert Sweeps(make_run(final={"a": [1]})).rows_before == {}
+
+
+def test_few_scenarios_have_a_difference_without_an_interval() -> None:
+    compared = compare({"a": row(1), "b": row(0)}, {"a": row(2), "b": row(1)})
+    assert sentence(compared) == "+0.500 (from 0.250 to 0.750), too few for an interval, 2 scenarios"
+    assert (figures(compared)["ci95"], figures(compared)["detectable"]) == (None, None)
+    assert compared.differences_K == [0.5, 0.5]
+
+
+def test_what_can_be_detected_is_known_where_differences_spread() -> None:
+    after = {f"s{n}": row(n % 3) for n in range(24)}
+    found = figures(compare(dict.fromkeys(after, row(1)), after))
+    assert found["detectable"] is not None
+    assert 0 < found["detectable"] < 1
+
+
+def test_the_tallies_of_a_domain_are_its_own() -> None:
+    rows = {"a": replace(row(1), domain="text"), "b": replace(row(1), domain="dates"), "c": row(1)}
+    assert in_domain(rows, "text") == {"a": rows["a"]}
+    assert in_domain(rows, "") == {"c": rows["c"]}
+
+
+def test_a_control_drifts_from_its_early_part() -> None:
+    run = make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1]})
+    early = make_result({"a": [1], "b": [0]}, epoch=-1, mode="early", scenarios=run.scenarios)
+    drift = Sweeps(replace(run, phases=(early, *run.phases))).drift
+    assert drift is not None
+    assert (drift.ids, drift.before_K, drift.after_K) == (("a", "b"), (1, 0), (0.5, 1))
+    assert Sweeps(run).drift is Sweeps(replace(run, phases=(early, run.phases[1]))).drift is None
+
+
+def scored(values: list[float], **scale: Any) -> Any:
+    run = make_run(final={"a": [1] * len(values)})
+    result = run.phases[-1]
+    (group,) = result.groups
+    scores = [(NamedScore(name="length", value=value, scale=MetricScale(**scale)),) for value in values]
+    rollouts = tuple(replace(r, scores=own) for r, own in zip(group.rollouts, scores, strict=True))
+    result = replace(result, groups=(replace(group, rollouts=rollouts),))
+    return replace(run, phases=(*run.phases[:-1], result))
+
+
+WORDS: Any = {"unit": "words", "better": "lower", "most": 100}
+
+
+def test_the_tally_of_a_metric_of_groups_that_come_one_by_one_is_in_shares_of_the_best() -> None:
+    run = scored([25.0, 75.0], **WORDS)
+    groups, stamps = run.phases[-1].groups, {s.id: s.stamp for s in run.scenarios}
+    found = tally(iter(groups), stamps, metric="test.length")
+    assert found == tally(groups, stamps, metric="test.length")
+    assert (found["a"].n, found["a"].sum, found["a"].sum_sq) == (2, 1.0, 0.625)
+
+
+def test_a_metric_on_two_scales_is_not_compared() -> None:
+    before, after = scored([20.0, 40.0], **WORDS), scored([10.0, 30.0], **WORDS)
+    other = scored([10.0, 30.0], **WORDS | {"most": 50})
+    names = ["test.length", "test.none", "gt_score"]
+    found = {one["name"]: one for one in metric_changes(Sweeps(before), Sweeps(after), names)}
+    assert [*found] == names
+    length = found["test.length"]
+    assert (length["unit"], length["better"], length["n"]) == ("words", "lower", 1)
+    assert (length["before"], length["after"]) == (pytest.approx(30.0), pytest.approx(20.0))
+    assert length["difference"] == pytest.approx(-10.0)
+    assert (found["test.none"]["n"], found["test.none"]["unit"]) == (0, SHARE.unit)
+    assert (found["gt_score"]["n"], found["gt_score"]["difference"]) == (1, 0.0)
+    (changed,) = metric_changes(Sweeps(before), Sweeps(other), ["test.length"])
+    assert (changed["n"], changed["unit"]) == (0, "words")
+    (new,) = metric_changes(Sweeps(make_run(final={"a": [1]})), Sweeps(after), ["test.length"])
+    assert (new["n"], new["unit"], new["before"]) == (0, "words", None)
+
+
+def test_errors_beside_scores_pull_a_mean_down_only_where_they_count() -> None:
+    found = row(2, n=2, errors=2)
+    assert (found.mean(), found.mean(errors_as_zero=True)) == (1.0, 0.5)
+    assert (row(0, n=0).mean(), row(0, n=0).mean(errors_as_zero=True)) == (None, None)

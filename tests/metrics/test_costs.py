@@ -9,7 +9,7 @@ import pytest
 from support.builders import make_frame, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.metrics.costs import asked, call, with_calls, with_rollouts
-from support.sweeps import SETTINGS, make_run
+from support.sweeps import SETTINGS, make_result, make_run
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
@@ -283,3 +283,41 @@ def test_a_rollout_adds_what_is_known_of_it_and_counts_what_is_not(
         2 * unknown,
         2 * costs,
     )
+
+
+def test_calls_of_the_user_have_a_row_of_their_own_and_those_of_no_known_purpose_count_as_learning() -> None:
+    run = make_run(final={"a": [1]})
+    alone = of_run(with_calls(run, call("a", epoch=2, purpose="summary")))["epochs"][0]
+    assert alone["learning"]["calls"] == 1
+    assert "user" not in alone
+    both = of_run(with_calls(run, call("a", epoch=2, purpose="user"), call("b", epoch=2, purpose="judge")))
+    (row,) = both["epochs"]
+    assert (row["user"]["usd"], row["judge"]["calls"], row["learning"]["calls"]) == (0.02, 1, 0)
+    assert both["lesson"] is None
+    assert both["calls"] == 3
+
+
+@pytest.mark.parametrize(
+    ("set_", "rows"),
+    [
+        ({}, None),
+        ({"budget_usd": 0.002}, {"usd": {"limit": 0.002, "used": 0.002, "left": 0, "over": 0}}),
+        ({"budget_tokens": 200}, {"tokens": {"limit": 200, "used": 201, "left": 0, "over": 1}}),
+    ],
+)
+def test_only_a_budget_that_is_set_has_a_row(set_: dict[str, float], rows: Any) -> None:
+    assert of_run(make_run(final={"a": [1, 0]}, settings=SETTINGS | set_))["budget"] == rows
+
+
+def test_where_nothing_was_known_of_the_cost_a_budget_counts_none_of_it_used() -> None:
+    run = with_rollouts(make_run(final={"a": [1]}), [asked(cost_usd=None)])
+    found = of_run(replace(run, settings=SETTINGS | {"budget_usd": 1.0}))
+    assert (found["usd"], found["budget"]["usd"]["used"], found["budget"]["usd"]["left"]) == (None, 0.0, 1.0)
+
+
+def test_attempts_made_elsewhere_cost_this_run_nothing_and_those_of_the_dev_split_do() -> None:
+    run = make_run(final={"a": [1]})
+    given = make_result({"e": [1, 1]}, epoch=1, mode="evidence")
+    dev = make_result({"d": [1, 1]}, epoch=1, mode="dev").groups
+    found = of_run(replace(run, phases=(replace(given, dev=dev), *run.phases)))
+    assert [row["rollouts"]["calls"] for row in found["epochs"]] == [2, 1]

@@ -8,7 +8,7 @@ from support.builders import make_experience, make_frame, make_rollout, make_sce
 from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
-from pytest_tfgrpo.core.records import PhaseResult
+from pytest_tfgrpo.core.records import PhaseResult, Reference
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.epochs import MadeRows, epoch_row, metric_lines, per_epoch, percentile
 from pytest_tfgrpo.scoring.rewarders.scoring import group_of, score
@@ -191,3 +191,37 @@ def test_answers_that_serve_two_sweeps_are_counted_as_shared_where_they_were_not
 def test_only_a_run_with_a_final_sweep_names_its_variant() -> None:
     assert "variant" in per_epoch(make_run({"a": [1]}, {"a": [1]}))
     assert "variant" not in per_epoch(make_run({"a": [1]}))
+
+
+def test_a_control_has_the_lessons_of_the_reference_and_the_final_sweep_those_of_the_run() -> None:
+    old = Library(experiences=(make_experience(1), make_experience(2), make_experience(3)))
+    reference = Reference(name="old", kind="library", stamp="4" * 64, library=old, packs=())
+    start = Library(experiences=(make_experience(1),))
+    run = make_run({"a": [1]}, {"a": [1]}, {"t": [1]}, reference=reference, library_start=start)
+    assert [row["experiences"]["in_force"] for row in per_epoch(run)["epochs"]] == [3, 2, 2]
+    run = replace(run, reference=None, finished_at=None)
+    assert [row["experiences"]["in_force"] for row in per_epoch(run)["epochs"]] == [1, 2, 2]
+    assert per_epoch(run)["updated_at"] == run.started_at
+
+
+def test_the_dev_split_of_an_epoch_is_counted_apart() -> None:
+    dev = make_result({"d": [1, None], "e": [1, 0]}, mode="dev").groups
+    row = epoch_row(replace(make_result({"a": [1, 0]}, mode="train"), dev=dev), 0)
+    assert row["dev"] == {
+        "rollouts": 4,
+        "errors": 1,
+        "groups": 2,
+        "tokens": {"n": 4, "sum": 402, "mean": 100.5},
+        "cost_usd": {"n": 4, "sum": 0.004, "mean": 0.001},
+    }
+    assert (row["rollouts"], row["groups"], row["tokens"]["n"]) == (2, 1, 2)
+    assert violations("per-epoch", per_epoch(make_run()) | {"epochs": [row]}) == []
+
+
+def test_of_attempts_made_elsewhere_rewards_count_and_nothing_was_used() -> None:
+    row = epoch_row(make_result({"a": [1, 0, 0.5]}, mode="evidence"), 0)
+    assert (row["rollouts"], row["groups"], row["informative_groups"], row["errors"]) == (3, 1, 1, 0)
+    assert (row["tokens"]["n"], row["latency_ms"]["n"], row["tools"]) == (0, 0, [])
+    assert row["total_reward"]["mean"] == 0.5
+    assert "metrics" not in row
+    assert list(metric_lines(make_result({"a": [1]}, mode="evidence").groups[0])) == []

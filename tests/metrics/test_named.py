@@ -1,15 +1,22 @@
 """Named metrics: figures by sweep and domain, whatever the rewarders are called."""
 
 import math
+from array import array
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.sweeps import Credits, make_result, make_run, rated
 
+from pytest_tfgrpo.core.named_scores import MetricScale
 from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.metrics import named
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.metrics.epochs import epoch_row, per_epoch
-from pytest_tfgrpo.metrics.named import SweepMetrics
+from pytest_tfgrpo.metrics.named import SweepMetrics, metric_names, score_quantity
 from pytest_tfgrpo.metrics.values import BUILT_IN, column
 
 SCORES = st.none() | st.sampled_from([0.0, 0.1, 0.25, 1.0]) | st.floats(0, 1)
@@ -86,3 +93,51 @@ def test_sum_by_n_is_the_mean_and_domains_add_up_to_the_sweep(
                 if any(value is not None for value in column(group, name))
             }
             assert row["n"] == len(scored)
+
+
+def test_the_metrics_of_two_sweeps_are_in_order_and_those_of_a_source_with_most_scenarios_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = rated(make_run(final={"a": [1], "b": [0], "c": [1]}), {"a": [1]}, name="zeal")
+    groups = rated(run, {"b": [1]}, name="brevity").phases[-1].groups
+
+    def reporting(n: int, **extra: float) -> Any:
+        return replace(groups[n], rollouts=(replace(groups[n].rollouts[0], extra=extra),))
+
+    sweeps = [reporting(0, few=1, many=1), reporting(1, many=1)], [reporting(0, few=1), reporting(2, more=1)]
+    every = [*BUILT_IN, "brevity", "zeal", "check.exact", "extra.few", "extra.many", "extra.more"]
+    assert metric_names(*sweeps) == every
+    monkeypatch.setattr(named, "MOST_METRICS", 1)
+    assert metric_names(*sweeps) == [name for name in every if name not in ("extra.few", "extra.more")]
+    assert SweepMetrics(sweeps[0]).figures({})[1] == 1
+
+
+def test_an_interval_is_made_once_of_so_many_resamples_as_the_values_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+
+    def interval(values: object, families: object, *, resamples: int) -> Any:
+        made.append(resamples)
+        return SimpleNamespace(ci95=(0.25, 0.5))
+
+    monkeypatch.setattr(named, "KNOWN_INTERVALS", {})
+    monkeypatch.setattr(named, "MOST_INTERVALS", 2)
+    monkeypatch.setattr(named, "mean_interval", interval)
+    few, many = array("d", [0.5] * 4), array("d", [0.5] * 100)
+    for values, draws in ((few, 10**9), (few, 10**9), (many, 500_000), (many, 10)):
+        assert score_quantity(values, (), draws)["ci95"] == [0.25, 0.5]
+    assert made == [10_000, 5_000, 1_000]
+    score_quantity(few, (), 10**9)  # no longer known
+    score_quantity(few, ("a", "b", "c", "d"), 10**9)
+    assert made[3:] == [10_000, 10_000]
+    score_quantity(few, ("a", "b", "c", "d"), 10**9)
+    assert len(made) == 5
+
+
+def test_an_interval_of_another_scale_is_in_its_unit_from_low_to_high() -> None:
+    words = MetricScale(unit="words", better="lower", most=100)
+    found = score_quantity(array("d", [10.0, 20.0] * 10), (), 10**6, words)
+    assert (found["sum"], found["mean"]) == (300.0, 15.0)
+    low, high = found["ci95"] or (0, 0)
+    assert 10 < low < 15 < high < 20

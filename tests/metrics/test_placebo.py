@@ -6,10 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.builders import make_experience
 from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, with_placebo
 
-from pytest_tfgrpo.core.records import Frame, PhaseResult, Run
+from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.records import Frame, PhaseResult, Reference, Run
 from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.metrics.comparison import Sweeps
+from pytest_tfgrpo.metrics.placebo import placebo_block
 from pytest_tfgrpo.report.markdown import summary
 from pytest_tfgrpo.report.outcome import outcome
 from pytest_tfgrpo.report.terminal import terminal
@@ -123,3 +127,68 @@ def test_where_it_is_not_possible_nothing_is_claimed() -> None:
     assert outcome(found).startswith("Not sure, as a placebo is not possible: 10 % to 90 % of the tasks")
     assert rule(judge(run, baseline=None, settings=SETTINGS), "placebo").outcome == "inconclusive"
     assert "placebo placebo not possible" in " ".join(" ".join(terminal(found)).split())
+
+
+def block(run: Run) -> Any:
+    found: Any = placebo_block(run, Sweeps(run))
+    return found
+
+
+def test_the_block_names_what_the_baseline_sweep_carried() -> None:
+    run, old = run_of(2, 6, 18), Library(experiences=(make_experience(1),))
+    assert block(run)["beside"] == "no lessons"
+    assert block(replace(run, library_start=old))["beside"] == "the lessons at the start"
+    reference = Reference(name="old", kind="packs", stamp="4" * 64, library=old, packs=())
+    assert block(replace(run, reference=reference))["beside"] == "the reference packs old (444444444444)"
+    for n in range(len(run.phases)):
+        if run.phases[n].phase.mode != "train":
+            assert block(replace(run, phases=run.phases[:n] + run.phases[n + 1 :])) is None
+
+
+def test_what_answers_are_like_is_of_scenarios_with_a_placebo_and_without_errors_and_tools() -> None:
+    cut = {"kind": "model", "finish": "length"}
+    frames = [cut, {"kind": "tool", "finish": "length"}, {"kind": "model", "finish": "stop"}, cut]
+    run = with_placebo(make_run({"a": [1] * 4, "b": [1] * 4}, {"a": [1] * 3 + [None]}, TRAIN), {"a": [1] * 4})
+
+    def answering(result: PhaseResult) -> PhaseResult:
+        groups = [
+            replace(
+                group,
+                rollouts=tuple(
+                    replace(
+                        r,
+                        answer="x" * (2 * n + 50 * (group.scenario_id == "b")),
+                        frames=(Frame(name="m", **own),),
+                    )
+                    for n, (r, own) in enumerate(zip(group.rollouts, frames, strict=False))
+                ),
+            )
+            for group in result.groups
+        ]
+        return replace(result, groups=tuple(groups))
+
+    found = block(replace(run, phases=tuple(map(answering, run.phases))))
+    assert found["changed"] == [
+        {"what": "characters", "before": 3.0, "placebo": 3.0, "after": 2.0},
+        {"what": "cut", "before": 0.5, "placebo": 0.5, "after": pytest.approx(1 / 3)},
+        {"what": "tokens", "before": 101.5, "placebo": 101.5, "after": 101.0},
+    ]
+    assert (found["possible"], found["impossible"], found["total"]) == (1, 0, 0.0)
+
+
+def test_scenarios_without_a_placebo_count_in_it_only_where_no_lesson_reached_them() -> None:
+    run = with_placebo(
+        make_run({"a": [0], "b": [0], "c": [0]}, {"a": [1], "b": [1], "c": [1]}, TRAIN), {"a": [0]}
+    )
+    _, taught, plain = run.phases[-1].groups
+    taught = replace(taught, rollouts=(replace(taught.rollouts[0], experiences=("1",)),))
+    run = replace(run, phases=(replace(run.phases[0], shared=(taught, plain)), *run.phases[1:]))
+    found = block(run)
+    assert [*Sweeps(run).rows_placebo] == ["a", "c"]
+    assert (found["possible"], found["impossible"], found["over"]["n"], found["over"]["difference"]) == (
+        1,
+        1,
+        2,
+        0.5,
+    )
+    assert Sweeps(make_run({"a": [1]})).rows_placebo == {}

@@ -192,3 +192,91 @@ def test_families_are_one_piece_of_evidence_in_a_claim() -> None:
         for gain, side in ((0.5, "better"), (-0.5, "worse")):
             compared = rows(gain, 16)
             assert significance.claim((compared, significance.p_of(compared)), looks=looks) == side
+
+
+def of_differences(*differences: float, families: tuple[str, ...] = ()) -> Comparison:
+    names = [f"s{n}" for n in range(len(differences))]
+    owners = families or (None,) * len(differences)
+
+    def side(means: Any) -> dict[str, Tally]:
+        return {
+            id_: Tally(stamp="", n=1, sum=mean, sum_sq=mean * mean, errors=0, family=family)
+            for id_, mean, family in zip(names, means, owners, strict=True)
+        }
+
+    return compare(side([0.5] * len(names)), side([0.5 + d for d in differences]))
+
+
+@pytest.mark.parametrize(
+    ("differences", "margin", "looks", "side", "equal"),
+    [
+        ((0.02, -0.02) * 10, 0.05, 1, None, 0.05),
+        ((0.02, -0.02) * 10, 0.005, 1, None, None),
+        ((0.06, 0.0) * 10, 0.05, 1, "better", None),
+        ((-0.06, 0.0) * 10, 0.05, 1, "worse", None),
+        ((0.012, 0.008) * 10, 0.05, 1, "better", None),  # small, and no less a gain
+        ((0.0,) * 3, 0.05, 1, None, None),
+    ],
+)
+def test_a_gain_is_better_worse_or_equal_within_a_margin_and_never_two_of_them(
+    differences: tuple[float, ...], margin: float, looks: int, side: str | None, equal: float | None
+) -> None:
+    compared = of_differences(*differences)
+    found = significance.gain_claim(compared, compared, looks, margin)
+    assert (found["side"], found["equal_within"]) == (side, equal)
+    assert (found["looks"], found["level"]) == (looks, 0.05 / looks)
+    assert found["p"] == significance.p_of(compared)
+
+
+def test_equality_needs_every_reading_on_both_sides_and_is_stricter_after_looks() -> None:
+    close, up, down = (of_differences(*(d + 0.02, d - 0.02) * 10) for d in (0.0, 0.045, -0.045))
+    assert significance.equal_within(0.05, close, close) == 0.05
+    for other in (up, down):
+        assert significance.equal_within(0.05, close, other) is None
+        assert significance.equal_within(0.05, other, close) is None
+    low, high = close.difference.low, close.difference.high
+    assert low is not None
+    assert high is not None
+    margin = max(-low, high)
+    assert significance.equal_within(margin, close) == margin
+    assert significance.equal_within(margin, close, looks=20) is None
+
+
+@pytest.mark.parametrize(
+    ("side", "than_placebo", "held"),
+    [
+        ("better", "better", "better"),
+        ("better", None, None),
+        ("better", "worse", None),
+        ("worse", None, "worse"),
+        ("worse", "better", "worse"),
+        (None, "better", None),
+    ],
+)
+def test_better_holds_only_over_a_placebo_too(side: Any, than_placebo: Any, held: str | None) -> None:
+    assert significance.held(side, than_placebo) == held
+
+
+def test_without_a_baseline_a_domain_has_its_means_alone() -> None:
+    run = make_run(final={"b": [1, 0], "date": [None], "a": [1, 1]})
+    assert domains(run) == [
+        {
+            "domain": name,
+            "scenarios": n,
+            "mean": mean,
+            "gain": None,
+            "p": None,
+            "p_adjusted": None,
+            "claim": None,
+        }
+        for name, n, mean in (("dates", 1, None), ("text", 2, 0.75))
+    ]
+
+
+def test_a_domain_without_pairs_has_no_p() -> None:
+    rows = domains(make_run({"a": [1]}, {"a": [1], "date": [1]}))
+    assert [(row["domain"], row["p"], row["p_adjusted"]) for row in rows] == [
+        ("dates", None, None),
+        ("text", 1, 1),
+    ]
+    assert rows[0]["gain"]["n"] == 0

@@ -19,7 +19,15 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps, metric_changes
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.metrics.named import MOST_METRICS, SweepMetrics
-from pytest_tfgrpo.metrics.values import check_metric, criteria_of, derived, evidence_of
+from pytest_tfgrpo.metrics.values import (
+    check_metric,
+    column,
+    criteria_of,
+    derived,
+    evidence_of,
+    scale_of,
+    source_of,
+)
 
 WORDS = MetricScale(unit="words", better="lower", most=500)
 IDS = [f"s{n}" for n in range(12)]
@@ -242,3 +250,53 @@ def test_metrics_of_a_sweep_are_in_order_whichever_came_first() -> None:
     found = SweepMetrics(run.phases[-1].groups).means()
     assert [*found][-2:] == ["test.length", "test.zeal"]
     assert [[*found[name].means] for name in [*found][-2:]] == [[0.0], [0.5]]
+
+
+def test_the_evidence_of_a_metric_is_no_other_of_its_source() -> None:
+    group = make_run(final={"a": [0]}).phases[0].groups[0]
+    checks = [("exact", "no match"), ("regex", "no find"), ("exact", ""), ("exact", "no such")]
+    rollout = replace(
+        group.rollouts[0],
+        checks=tuple(CheckResult(kind=kind, weight=1.0, credit=0.0, reason=why) for kind, why in checks),
+        scores=tuple(NamedScore(name=name, value=0.2, why=f"too {name}") for name in ("long", "loud")),
+        extra={"loud": 1},
+    )
+    rated = replace(group.scores[0], evidence={"politeness": "curt", "loud": "shouts"})
+    names = ("check.exact", "test.loud", "test.low", "extra.loud", "judge.kind", "politeness", "zeal", "loud")
+    told = [evidence_of(rollout, rated, name) for name in names]
+    assert told == ["no match; no such", "too loud", "", "", "", "curt", "", "shouts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("check.exact", "check"),
+        ("check", ""),
+        ("check.", "check"),
+        ("politeness", ""),
+        ("own.check", ""),
+        ("", ""),
+    ],
+)
+def test_the_source_of_a_metric_is_its_first_part(name: str, source: str) -> None:
+    assert source_of(name) == source
+
+
+def test_a_column_has_what_counts_on_the_scale_of_the_first_rollout_that_has_it() -> None:
+    run = make_run(final={"a": [1, -1, None, 1, 1]})
+    (group,) = run.phases[-1].groups
+    scores = [(), words(30.0), words(40.0), words(50.0, unit="lines", better="lower", most=9), words(60.0)]
+    rollouts = tuple(
+        replace(r, scores=own, extra={"turns": n / 4, "dropped": 1}, opinion=None)
+        for n, (r, own) in enumerate(zip(group.rollouts, scores, strict=True))
+    )
+    group = replace(group, rollouts=rollouts)
+    scale = scale_of([group], "test.length")
+    assert scale == WORDS
+    assert column(group, "test.length", scale=scale) == [None, 30.0, None, None, 60.0]
+    assert column(group, "test.length") == [None] * 5
+    assert scale_of([group], "check.exact") is scale_of([], "test.length") is SHARE
+    assert column(group, "extra.turns", scale=scale_of([group], "extra.turns")) == [0, 0.25, None, 0.75, 1]
+    assert column(group, "judge.kind", {"a": ("kind",)}) == [None, 0.0, None, None, None]
+    assert column(group, "extra.dropped") == [None] * 5
+    assert [name for name in derived(rollouts[0]) if name.startswith("extra.")] == ["extra.turns"]
