@@ -9,10 +9,17 @@ from typing import Any, cast
 import pytest
 from support.builders import make_scenario
 from support.journals import write_run
+from support.sweeps import make_run
 
-from pytest_tfgrpo.core.errors import RecordingError, SettingError
+from pytest_tfgrpo import features
+from pytest_tfgrpo.core.errors import BaselineError, RecordingError, SettingError
 from pytest_tfgrpo.core.settings import Settings, resolve
+from pytest_tfgrpo.engine.preparation import prepare
+from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.supplied import Supplied
+from pytest_tfgrpo.gate.config import NamedGate
 from pytest_tfgrpo.gate.named_gates import OpenGate
+from pytest_tfgrpo.launch import conclusion
 from pytest_tfgrpo.launch import launch as launching
 from pytest_tfgrpo.launch.choice import limited, phases_of, planned, select
 from pytest_tfgrpo.launch.launch import Launch, is_gated, read_gates
@@ -200,3 +207,154 @@ def test_a_run_passed_when_it_is_complete_without_problems_and_no_gate_fails(
 ) -> None:
     run = cast(Any, of(status=status))
     assert RunResult(run=run, verdict=verdict, report={}, folder=None, problems=problems).passed is passed
+
+
+def opened(
+    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: Any,
+    partial: str = "",
+    gates: Any = (),
+    baseline: str | None = "main",
+    loaded: Any = None,
+    **job: Any,
+) -> tuple[Launch, Any]:
+    """Return an opened launch, with the request that was prepared."""
+    looks = {"a" * 64: ("v1", "v2")}
+    stored = loaded or (lambda path: of(scenarios={"e0": 1, "gone": 1, "away": 1}, looks=looks, path=path))
+    monkeypatch.setattr(launching, "load", stored)
+    made: list[Any] = []
+    value = of(job=of(rewarders=(), scenarios=(), judge=None, **job))
+    monkeypatch.setattr(prepare, "prepare", lambda request: made.append(request) or value)
+    request = RunRequest(
+        root=Path("root"),
+        settings=settings_of(baseline=baseline) if baseline else settings_of(),
+        scenarios=EVALS,
+        phases=(),
+        supplied=Supplied(kinds={}),
+        environ={},
+        gates=gates,
+        partial=partial,
+        elsewhere=elsewhere,
+    )
+    return launching.open_launch(request), made[0]
+
+
+def test_scenarios_of_a_baseline_that_nobody_looked_for_make_a_run_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+
+    def elsewhere(ids: Any) -> str:
+        asked.append(ids)
+        return "tests/other"
+
+    launch, request = opened(monkeypatch, elsewhere)
+    assert (asked, request.partial) == ([["gone", "away"]], "tests/other")
+    assert request.looks == {"a" * 64: ("v1", "v2")}
+    assert launch.baseline is not None
+    assert (opened(monkeypatch, None)[1].partial, opened(monkeypatch, elsewhere, "-k e")[1].partial) == (
+        "",
+        "-k e",
+    )
+    whole = of(scenarios={"e0": 1}, looks={})
+    assert opened(monkeypatch, elsewhere, loaded=lambda path: whole)[1].partial == ""
+    launch, request = opened(monkeypatch, elsewhere, baseline=None)
+    assert (launch.baseline, request.partial, request.looks, len(asked)) == (None, "", {}, 1)
+
+
+def named(**changes: Any) -> NamedGate:
+    return NamedGate(**{"name": "own", "min_mean": 0.5} | changes)
+
+
+def test_a_named_gate_has_the_baseline_of_its_own_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gates = (named(baseline="other"), named(baseline="none"), named())
+    launch, _ = opened(monkeypatch, None, gates=gates)
+    names = [None if one.baseline is None else cast(Any, one.baseline).path.stem for one in launch.gates]
+    assert names == ["other", None, "main"]
+    assert [one.gate for one in launch.gates] == list(gates)
+    assert [one.live for one in launch.gates] == [False] * 3
+
+
+def test_a_baseline_of_a_named_gate_that_cannot_be_read_or_is_a_reference_is_named_with_the_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(path: Path) -> Any:
+        if path.stem == "other":
+            raise BaselineError("there is no baseline")
+        return of(scenarios={}, looks={})
+
+    with pytest.raises(SettingError, match=r"own.*baseline.*there is no baseline"):
+        opened(monkeypatch, None, gates=(named(baseline="other"),), loaded=missing)
+    with pytest.raises(SettingError, match=r"own.*baseline.*'no-lessons' is a library or holds"):
+        opened(monkeypatch, None, gates=(named(baseline="no-lessons"),))
+    launch, _ = opened(monkeypatch, None, gates=(named(),), baseline="no-lessons")
+    assert launch.baseline is None
+    assert [(one.baseline, one.live) for one in launch.gates] == [(None, True)]
+
+
+def test_what_a_replay_and_traces_say_is_among_the_warnings_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs(text: str | None) -> Any:
+        return of(other_recording=lambda name, path: text and f"{text}: {name} {path}")
+
+    replay = of(notes=["note"], warnings=["missed"], name="r", recording=of(path="p"))
+    gates = (
+        gate(baseline=differs("other")),
+        gate(baseline=differs("own")),
+        gate(baseline=differs(None)),
+        gate(),
+    )
+    tracing = of(close=lambda: "2 spans were lost")
+    concluded: list[Any] = []
+    monkeypatch.setattr(launching, "split_lines", lambda scenarios: [f"split of {len(scenarios)}"])
+    monkeypatch.setattr(conclusion, "conclude", lambda run, **given: concluded.append((run, given)) or "end")
+    launch = launch_of(
+        settings_of(learning=True),
+        replay=replay,
+        baseline=differs("own"),
+        gates=gates,
+        supplied=of(rules=("r",), tracing=tracing, kinds={}),
+    )
+    run = make_run(final={"a": [1]}, warnings=("early",))
+    assert launch.conclude(run, warnings=["late"], sections=["section"], files="out/x") == "end"
+    ((found, given),) = concluded
+    assert found.warnings == (
+        "early",
+        "late",
+        "2 spans were lost",
+        "note",
+        "own: r p",
+        "other: r p",
+        "missed",
+    )
+    assert given["sections"] == ["split of 1", "section"]
+    assert (given["gated"], given["rules"], given["files"]) == (True, ("r",), "out/x")
+    launch_of(settings_of(), supplied=of(rules=(), tracing=of(close=str), kinds={})).conclude(run)
+    found, given = concluded[1]
+    assert (found.warnings, given["sections"], given["gated"]) == (("early",), [], False)
+
+
+def test_the_first_feature_that_opens_a_watch_has_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def watching(name: str | None) -> Any:
+        return lambda job, baseline, foreign: asked.append((baseline, foreign)) or name
+
+    monkeypatch.setattr(features, "WATCH_SWEEP", (watching(None), watching("first"), watching("second")))
+    launch = launch_of(settings_of(), baseline="b", supplied=of(rules=("r",), tracing=None))
+    assert launch.watch == "first"
+    assert asked == [("b", True)] * 2
+
+
+def test_the_answers_on_file_of_a_run_that_did_not_end_are_recorded_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[list[str]] = []
+    monkeypatch.setattr(writing, "record", lambda path, run, rest: kept.append(rest))
+    monkeypatch.setattr(writing, "describe", lambda file, found: [file])
+    monkeypatch.setattr(launching, "read_log", lambda folder: of(rollouts={"id": f"of {folder}"}))
+    for status, folder in (("killed", Path("run1")), ("complete", Path("run1")), ("killed", None)):
+        launch = launch_of(settings_of(record="r.json"), tmp_path, folder=folder)
+        assert launch.record(cast(Any, of(status=status)), cast(Any, ["judged"])) == ["r.json"]
+    assert kept == [["judged", "of run1"], ["judged"], ["judged"]]
