@@ -97,3 +97,33 @@ def test_the_manifest_is_written_after_all_other_files(
     with pytest.raises(Exception, match=r"report\.html"):
         write(tmp_path, concluded, {})
     assert not (tmp_path / "manifest.json").exists()
+
+
+def test_a_manifest_has_every_part_under_its_name() -> None:
+    run = with_refusals(RUN)
+    concluded = conclude(run, gated=True, kinds=KINDS, baseline=None)
+    found = manifest(concluded, {})
+    assert [*found] == [
+        *(
+            "schema",
+            "run_id",
+            "task_id",
+            "status",
+            "reason",
+            "started_at",
+            "finished_at",
+            "settings",
+            "origins",
+        ),
+        *("stamps", "versions", "seed", "draws", "warnings", "tfgrpo", "gate"),
+    ]
+    assert (found["schema"], found["run_id"], found["task_id"]) == (
+        "tfgrpo.manifest/1",
+        run.run_id,
+        run.task_id,
+    )
+    assert (found["settings"], found["stamps"], found["versions"]) == (run.settings, run.stamps, run.versions)
+    assert found["gate"] == concluded.report["gate"] is not None
+    assert [*found["tfgrpo"]] == ["group_size", "epochs", "experiences", "refused"]
+    assert found["tfgrpo"]["group_size"] == run.settings["group_size"]
+    assert found["tfgrpo"]["epochs"] == concluded.report["epochs"]

@@ -6,9 +6,24 @@ import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, run_folder
+from pytest_tfgrpo.core.files import (
+    ARENA_PLAN,
+    ARENA_RESULT,
+    ARENAS,
+    JOURNAL,
+    MANIFEST,
+    PER_EPOCH,
+    REPLICATIONS,
+    run_folder,
+)
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.earlier_runs import LISTED, dev_before, earlier_evaluations, eval_stamp
+from pytest_tfgrpo.runs.earlier_runs import (
+    LISTED,
+    dev_before,
+    earlier_evaluations,
+    eval_stamp,
+    looks_on_disk,
+)
 from pytest_tfgrpo.runs.journal.journal import encode
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
@@ -125,3 +140,36 @@ def test_the_dev_split_of_the_run_to_resume_is_that_of_the_newest_open_one(tmp_p
     assert dev_before(tmp_path, "demo", "latest") == {"dev-0"}
     (run_folder(tmp_path, "demo", "r2") / MANIFEST).unlink()
     assert dev_before(tmp_path, "demo", "latest") == {"dev-2"}
+
+
+def write_arena(task: Path, name: str, sides: Any, arguments: Any, stamp: str = STAMP) -> None:
+    folder = task / ARENAS / name
+    folder.mkdir(parents=True)
+    (folder / ARENA_RESULT).write_text(json.dumps({"sides": sides, "suite_hash": stamp}))
+    (folder / ARENA_PLAN).write_text(json.dumps({"arguments": arguments}))
+
+
+def test_an_arena_counts_as_a_run_of_each_side_unless_it_replays_or_cannot_be_read(tmp_path: Path) -> None:
+    task = run_folder(tmp_path, "demo", "r").parents[1]
+    two = [{"variant": "v2"}, {"variant": ""}, {"variant": "v1"}]
+    write_arena(task, "a0", [{}], {})  # broken, which hides no other
+    write_arena(task, "a1", two, {})
+    write_arena(task, "a2", two, {"replay": "recording"})
+    write_arena(task, "a3", [{"variant": None}], {})
+    write_arena(task, "a4", [{"variant": "v3"}], {}, stamp="b" * 64)
+    write_arena(task, "a5", [{"variant": "v4"}], [])
+    write_arena(task, "a6", [{"variant": "v5"}], {"replay": ""})
+    assert earlier(tmp_path) == {"earlier": 2, "runs": ["a1", "a6"], "variants": ["v1", "v2", "v5"]}
+    assert looks_on_disk(tmp_path, "demo") == {STAMP: ("v1", "v2", "v5"), "b" * 64: ("v3",)}
+    assert looks_on_disk(None, "demo") == {}
+
+
+def test_variants_are_counted_once_with_those_of_replications_and_of_committed_files(tmp_path: Path) -> None:
+    rows = {"epochs": [{"mode": "eval", "rollouts": 1}], "variant": "v1"}
+    for name in ("r1", "r2"):
+        (write_run(tmp_path, name) / PER_EPOCH).write_text(json.dumps(rows))
+    seed = tmp_path / "demo" / REPLICATIONS / "x" / "1"
+    (write_run(seed, "r3") / PER_EPOCH).write_text(json.dumps(rows | {"variant": "v2"}))
+    committed = {STAMP: ("v0", "v1"), "b" * 64: ("v9",)}
+    found = earlier_evaluations(tmp_path, "demo", "r5", STAMP, committed)
+    assert found == {"earlier": 3, "runs": ["r1", "r2", "r3"], "variants": ["v0", "v1", "v2"]}

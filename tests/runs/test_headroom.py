@@ -200,3 +200,54 @@ def test_a_run_that_trained_in_an_earlier_phase_is_beyond_it(mode: Any, tmp_path
     assert look_ahead(drafted, phase, groups) == ("", "")
     other = replace(job, resumed=JournalContents(candidates={phase.epoch + 1: cast("Any", None)}))
     assert look_ahead(other, phase, groups) == told
+
+
+def test_train_scenarios_of_a_family_are_one_piece_of_evidence_and_eval_ones_are_not_theirs() -> None:
+    credited = {f"s{n}": [float(n // 4 % 2)] * 2 for n in range(48)}
+    known = scenarios(credited, 8)
+    groups = make_result(credited, mode="train", scenarios=known).groups
+    together = [replace(s, family=f"t{n // 4}") if s.split == "train" else s for n, s in enumerate(known)]
+    ends = []
+    for suite_ in (known, together):
+        value = headroom(suite_, SETTINGS, groups)
+        assert value is not None
+        assert (value["scenarios"], value["families"], value["bound"]) == (8, 8, 0.5)
+        low, high = value["bound_ci95"] or (0.0, 0.0)
+        ends.append(high - low)
+    assert ends[1] > 1.5 * ends[0]
+
+
+def test_a_single_rollout_each_has_no_spread_to_plan_with() -> None:
+    value = found({f"s{n}": [float(n % 2)] for n in range(20)}, group_size=4)
+    assert (value["detectable"], value["detectable_uneven"], value["pass_at_k"]) == (None, None, None)
+    assert "pass@" not in headroom_text(value)
+    assert headroom_text(value).endswith("; what the plan can show is unknown")
+    assert headroom_notice(value) == "0 of 20 first training groups had mixed results; at most 0.500 to gain"
+
+
+def test_groups_at_the_middle_ask_for_easier_scenarios() -> None:
+    middle = found(evenly(4, [1, 1]) | evenly(4, [0, 0], "n"))
+    assert middle["mean"] == 0.5
+    assert "take easier train scenarios" in middle["stop"]
+
+
+def test_what_the_plan_shows_is_said_with_its_size_and_price() -> None:
+    known: Any = found(evenly(20, [1, 0]), sweep=8, eval_rollouts=1)
+    half = known | {
+        "detectable": 0.25,
+        "detectable_uneven": 0.375,
+        "bound": 0.25,
+        "rollouts_per_claim": [8, 16],
+    }
+    size = (
+        "8 eval scenarios x 1 rollout show gains from 0.250 on (0.375 if whole families gain all or nothing)"
+    )
+    assert headroom_text(half).endswith(f"; {size} in 4 of 5 runs, for 8 to 16 rollouts")
+    assert headroom_text(half | {"rollouts_per_claim": [8, 8]}).endswith(" runs, for 8 rollouts")
+    assert f"{size}, which is more than is left, in 4 of 5 runs" in headroom_text(half | {"bound": 0.2})
+    for lacks in ("detectable", "detectable_uneven"):
+        assert headroom_text(half | {lacks: None}).endswith("; what the plan can show is unknown")
+    bare = half | {"bound_ci95": None, "pass_at_1": None}
+    assert "no gain above 0.250; " in headroom_text(bare)
+    assert why_stop(bare) == ""
+    assert "; pass@" in headroom_text(half)
