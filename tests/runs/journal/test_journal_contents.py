@@ -7,12 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.builders import make_rollout
+from support.builders import make_experience, make_group, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+from support.metrics.costs import call
 
 from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
-from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
+from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.records import CheckerResult, Failure, JudgeResult, Phase, PhaseResult
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.runs.journal import stored_groups
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
 from pytest_tfgrpo.runs.journal.journal_contents import (
@@ -21,7 +24,11 @@ from pytest_tfgrpo.runs.journal.journal_contents import (
     list_runs,
     load_run,
     read_log,
+    read_to_resume,
     run_of,
+)
+from pytest_tfgrpo.runs.journal.journal_contents import (
+    finished as finished_of,
 )
 from pytest_tfgrpo.runs.journal.settled_groups import SettledGroups, UnsettledError
 from pytest_tfgrpo.runs.journal.stored_groups import StoredGroups
@@ -29,10 +36,18 @@ from pytest_tfgrpo.runs.judgement import judged
 from pytest_tfgrpo.runs.resumable import find_resumable
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("once")
+    folder = run_folder(root, "demo", "run1")
+    run_job(make_job(ScriptedActor(three_or_not), root), folder)
+    return folder
+
+
 @pytest.fixture
-def finished(tmp_path: Path) -> Path:
+def finished(once: Path, tmp_path: Path) -> Path:
     folder = run_folder(tmp_path, "demo", "run1")
-    run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    shutil.copytree(once, folder)
     return folder
 
 
@@ -232,4 +247,148 @@ def test_what_is_of_a_scenario_that_the_run_does_not_have_is_refused(finished: P
     journal.write_bytes(journal.read_bytes() + line)
     message = f":{len(rows) + 1}: event '{event}' cannot be read: the run has no scenario 'foreign'"
     with pytest.raises(JournalError, match=message):
+        read_log(finished)
+
+
+def begun(folder: Path, *events: tuple[str, Any]) -> Path:
+    """Leave the header of a journal alone, with other `events` after it."""
+    journal = folder / JOURNAL
+    first = journal.read_bytes().splitlines(keepends=True)[0]
+    rows = (encode(n, name, data) for n, (name, data) in enumerate(events, start=2))
+    journal.write_bytes(first + b"".join(rows))
+    return folder
+
+
+def attempt(scenario: str, index: int = 0, epoch: int = 1, credit: float | None = 1.0, **changes: Any) -> Any:
+    group, mode = f"run1.e{epoch}.{scenario}", changes.pop("mode", "train")
+    return make_rollout(
+        index, credit, scenario_id=scenario, epoch=epoch, group_id=group, mode=mode, **changes
+    )
+
+
+def grouped(*rollouts: Any, **changes: Any) -> dict[str, Any]:
+    found = make_group([1.0] * len(rollouts), rollouts=rollouts, **changes)
+    wire: dict[str, Any] = to_wire(found)
+    return wire | {"rollouts": [[r.rollout_id, r.status] for r in rollouts]}
+
+
+def called(key: str, epoch: int) -> dict[str, Any]:
+    return to_wire(call(key, epoch=epoch))  # type: ignore[return-value]
+
+
+def test_what_a_killed_run_has_on_file_is_an_incomplete_run(finished: Path) -> None:
+    two = [attempt("train-0"), attempt("train-0", 1)]
+    spare, lost = attempt("train-1", cost_usd=0.5), attempt("train-2", cost_usd=0.25)
+    dev = [attempt("train-3", epoch=2, mode="dev")]
+    early, late = called("b", 1), called("a", 1)
+    events = [
+        *[("rollout", to_wire(one)) for one in (*two, spare, lost, *dev)],
+        ("group", grouped(*two)),
+        ("group", grouped(*dev, mode="dev")),
+        ("abandoned", to_wire(lost)),
+        ("call", early),
+        ("call", late),
+        ("call", called("other", 2)),
+    ]
+    run = load_run(begun(finished, *events))
+    assert (run.status, run.reason, run.finished_at, run.warnings) == ("incomplete", "killed", "", ())
+    first, second = run.phases
+    assert (first.status, first.library_hash, first.phase.epoch, second.phase.epoch) == (
+        "incomplete",
+        "",
+        1,
+        2,
+    )
+    assert [(g.scenario_id, len(g.rollouts)) for g in first.groups] == [("train-0", 2)]
+    assert sorted(r.scenario_id for r in first.loose) == ["train-1", "train-2"]
+    assert ([c.key for c in first.calls], [c.key for c in second.calls]) == (["a", "b"], ["other"])
+    assert ([*second.groups], [g.scenario_id for g in second.dev]) == ([], ["train-3"])
+    assert (first.dev, second.loose) == ((), ())
+    log = read_log(finished)
+    assert [r.rollout_id for r in log.ungrouped()] == [spare.rollout_id]
+    assert log.begun == {"run1.e1.train-0", "run1.e1.train-1", "run1.e2.train-3"}
+    assert log.traced == {"run1.e1.train-0", "run1.e2.train-3", "a", "b", "other"}
+    assert (log.complete, finished_of(log, [first.phase])) == (False, {})
+    assert run_of(log) == run
+
+
+def test_worlds_that_are_up_candidates_and_settled_sweeps_are_remembered(finished: Path) -> None:
+    library = Library(hash="b" * 64, experiences=(make_experience(),))
+    candidate = Revision(epoch=1, library=library, applied=())
+    worlds = [("a", True), ("b", True), ("a", False), ("unknown", False)]
+    events = [("world", {"rollout_id": id_, "scenario_id": f"s-{id_}", "up": up}) for id_, up in worlds]
+    events += [("candidate", to_wire(candidate)), ("settled", {"epoch": 3})]
+    log = read_log(begun(finished, *events))
+    assert log.worlds == {"b": "s-b"}
+    assert log.candidates == {1: candidate}
+    assert (log.settled, log.revisions) == ({3}, {})
+
+
+def test_what_rests_on_a_rollout_goes_with_it(finished: Path) -> None:
+    away = attempt("train-0", credit=None, failure=Failure(code="provider", message="503"))
+    other = attempt("train-1", credit=None, failure=Failure(code="crash", message="503"))
+    opinion = to_wire(KIND) | {"rollout_id": away.rollout_id}
+    result = to_wire(FOUND) | {"rollout_id": away.rollout_id}
+    events = [("rollout", to_wire(away)), ("rollout", to_wire(other)), ("group", grouped(away))]
+    log = read_log(begun(finished, *events, ("judgement", result), ("opinion", opinion)))
+    assert log.away == {away.rollout_id}
+    assert (log.checker_results, log.opinions) == ({away.rollout_id: FOUND}, {away.rollout_id: KIND})
+    assert [r.rollout_id for r in log.all_rollouts()] == [away.rollout_id, other.rollout_id]
+    assert log.forget(away.rollout_id) == away
+    assert log.forget(away.rollout_id) is None
+    assert (log.away, log.groups, log.members) == (set(), {}, {})
+    assert (log.checker_results, log.opinions, [*log.rollouts]) == ({}, {}, [other.rollout_id])
+
+
+def test_a_training_phase_is_finished_with_its_revision_and_a_sweep_without() -> None:
+    train = Phase(epoch=1, mode="train", temperature=0.7, rollouts=1, scenarios=("a",))
+    sweep, open_ = (
+        Phase(epoch=n, mode="eval", temperature=0.3, rollouts=1, scenarios=("a",)) for n in (2, 3)
+    )
+    log = JournalContents()
+    for phase, status in ((train, "complete"), (sweep, "complete"), (open_, "incomplete")):
+        log.phases[phase.epoch] = PhaseResult(phase=phase, groups=(), status=status, library_hash="")
+    assert log.complete_phases == {1, 2}
+    assert [log.is_finished(phase) for phase in (train, sweep, open_)] == [False, True, False]
+    log.revisions[1] = Revision(epoch=1, library=Library(), applied=())
+    assert log.is_finished(train)
+    for status in ("complete", "aborted"):
+        log.finish = {"status": status}
+        assert log.complete is (status == "complete")
+
+
+def test_a_test_that_is_skipped_leaves_the_checks_of_an_answer() -> None:
+    rollout = make_rollout(0, 0.5)
+    assert judged(rollout, checker_result=SKIP) == rollout
+
+
+def test_a_journal_that_comes_back_to_a_settled_group_is_resumed_in_memory(finished: Path) -> None:
+    whole = read_to_resume(finished)
+    assert whole.settled_groups is not None
+    settled = {id_ for id_ in whole.begun if id_.startswith(("run1.e1.", "run1.e2."))}
+    assert set(whole.settled_groups.ids) == settled != set()
+    assert {id_.rpartition(".r")[0] for id_ in whole.rollouts} == whole.begun - settled
+    rollouts = {r.rollout_id for r in whole.all_rollouts()}
+    assert {id_.rpartition(".r")[0] for id_ in rollouts} == whole.begun
+    journal = finished / JOURNAL
+    rows = [json.loads(row) for row in journal.read_bytes().splitlines()]
+    again = next(row["data"] for row in rows if row["event"] == "rollout" and row["data"]["epoch"] == 1)
+    journal.write_bytes(journal.read_bytes() + encode(len(rows) + 1, "rollout", again))
+    log = read_to_resume(finished)
+    assert log.settled_groups is None
+    assert log.rollouts.keys() == rollouts
+
+
+def test_a_library_cannot_be_read_from_a_journal_without_a_line(tmp_path: Path) -> None:
+    (tmp_path / JOURNAL).write_bytes(b"")
+    with pytest.raises(JournalError, match="does not start as a journal"):
+        library_at_start(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"stamps": []}, {"run_id": 3}, {"schema": None}])
+def test_a_header_of_the_wrong_shape_is_no_header(finished: Path, change: Any) -> None:
+    journal = finished / JOURNAL
+    first = json.loads(journal.read_bytes().splitlines()[0])["data"]
+    journal.write_bytes(encode(1, "run", first | change))
+    with pytest.raises(JournalError, match="does not start as a journal"):
         read_log(finished)
