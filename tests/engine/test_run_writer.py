@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from support.builders import make_group, make_scenario
 from support.jobs import ScriptedActor, make_job, suite, three_or_not
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS
-from pytest_tfgrpo.core.records import Frame, Group
+from pytest_tfgrpo.core.records import EndpointUse, Frame, Group, PriceUse
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.engine.run_writer import RunWriter
 from pytest_tfgrpo.runs.journal.journal import read
-from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, load_run, read_to_resume
 
 
 def write(folder: Path, groups: Sequence[Group], resumed: JournalContents) -> list[list[str]]:
@@ -115,3 +117,31 @@ def test_a_disk_that_takes_no_metrics_ends_the_run_with_its_journal_whole(
                 step()
     (event,) = [one for one in read(next(tmp_path.rglob(JOURNAL))) if one.event == "group"]
     assert event.data["group_id"] == group.group_id
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_the_end_of_a_run_has_its_endpoints_and_prices_where_there_are_some(
+    used: bool, tmp_path: Path
+) -> None:
+    use = EndpointUse(endpoint="lab", concurrency=3, lowest=2, highest=4, found=True, calls=9, refused=1)
+    price = PriceUse(model="openai:m", table="prices 2026-01")
+    run = make_run(final={"a": [1]}, warnings=("one",), status="incomplete", reason="the budget is spent")
+    run = replace(run, endpoints=(use,) if used else (), prices=(price,) if used else ())
+    writer = RunWriter(tmp_path, make_job(ScriptedActor(three_or_not), tmp_path))
+    writer.finish(run)
+    *_, end = read(tmp_path / JOURNAL)
+    assert end.event == "finish"
+    more = {
+        "endpoints": [to_wire(use)],
+        "prices": [{"model": "openai:m", "table": "prices 2026-01"}],
+    }
+    assert end.data == {
+        "status": "incomplete",
+        "reason": "the budget is spent",
+        "finished_at": run.finished_at,
+        "warnings": ["one"],
+        **(more if used else {}),
+    }
+    again = load_run(tmp_path)
+    assert (again.endpoints, again.prices) == (run.endpoints, run.prices)
+    assert (again.status, again.reason, again.warnings) == ("incomplete", "the budget is spent", ("one",))

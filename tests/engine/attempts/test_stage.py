@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import BUDGET, JournalError, ProviderError
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Rollout, Run
 from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, Slot, rollout_of
-from pytest_tfgrpo.engine.attempts.stage import KnownAnswer, MakeAttempt, Stage
+from pytest_tfgrpo.engine.attempts.stage import KnownAnswer, MakeAttempt, Stage, Stages
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.phases import cohort
 from pytest_tfgrpo.engine.stages import registry
@@ -248,3 +248,47 @@ def test_what_a_source_has_is_checked_no_more_asked_of_nobody_and_on_file(
     run, rollouts = sweep(actor, tmp_path)
     assert (run.status, len(rollouts), len(actor.calls)) == ("complete", 4, 2)
     assert load_run(tmp_path / "run").phases == run.phases
+
+
+@pytest.mark.parametrize(
+    ("makes", "breaks", "status", "code"),
+    [(True, False, "ok", None), (True, True, "error", "stage"), (False, True, "error", "stage")],
+)
+def test_what_an_attempt_raises_is_no_fault_of_a_stage_unless_it_raises_another(
+    makes: bool, breaks: bool, status: str, code: str | None
+) -> None:
+    inner = RuntimeError("inner")
+
+    class Breaking(Stage):
+        async def around(self, slot: Slot, make: MakeAttempt) -> AttemptResult | None:
+            try:
+                return await make(slot)
+            finally:
+                if breaks:
+                    raise ValueError("outer")
+
+    async def make(slot: Slot) -> AttemptResult | None:
+        if not makes:
+            raise inner
+        return AttemptResult(status="ok", failure=None, started_at="now", latency_ms=7.0)
+
+    slot: Any = None
+    stages = Stages((Stage(), Breaking(), Stage()), warn=[].append)
+    made = asyncio.run(stages.around(make)(slot))  # type: ignore[arg-type]
+    assert made is not None
+    assert (made.status, made.failure and made.failure.code) == (status, code)
+    assert made.latency_ms == (7.0 if makes else 0.0)
+    assert made.failure is None or made.failure.message == "Breaking broke: ValueError: outer"
+    makes, breaks = False, False
+    with pytest.raises(RuntimeError) as raised:
+        asyncio.run(stages.around(make)(slot))  # type: ignore[arg-type]
+    assert raised.value is inner
+
+
+def test_a_stage_that_only_looks_at_checks_leaves_attempts_as_they_are() -> None:
+    async def make(slot: Any) -> Any:
+        return f"made {slot}"
+
+    slot: Any = "r"
+    assert asyncio.run(Stage().around(slot, make)) == "made r"  # type: ignore[comparison-overlap]
+    assert Stages((Stage(),), warn=[].append).around(make) is make

@@ -104,3 +104,26 @@ def test_what_a_user_says_is_read_from_its_reply(text: str, found: str | None) -
 def test_a_reply_that_says_nothing_usable_is_asked_for_again(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         _read(text)
+
+
+def test_the_model_that_plays_a_user_is_told_who_it_is_or_what_stands_for_it() -> None:
+    own = SimulatedUser(
+        goal="a table", persona="a clown", knows="the menu", stop="no table is left", max_turns=4
+    )
+    bare = SimulatedUser(goal="a table", max_turns=4)
+    for user, words in (
+        (own, ("a table", "a clown", "the menu", "no table is left")),
+        (bare, ("a table", "an ordinary customer", "nothing beyond this", simulated_user.STOP)),
+    ):
+        text = simulated_user.told(user)
+        assert [word for word in words if word not in text] == []
+    assert simulated_user.STOP not in simulated_user.told(own)
+
+
+def test_a_played_user_is_the_model_with_its_identity() -> None:
+    completer = ScriptedCompleter(str, name="openai:guest")
+    completer.identity = {"max_tokens": 7}
+    model = simulated_user.UserModel(completer=completer)
+    assert (model.name, model.identity["model"]) == ("openai:guest", "openai:guest")
+    assert model.identity["model_identity"] == {"max_tokens": 7}
+    assert [*model.identity] == ["model", "model_identity", "template"]

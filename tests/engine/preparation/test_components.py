@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 from support.builders import make_experience, make_scenario
+from support.jobs import ScriptedActor
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Criterion, SimulatedUser
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.engine.preparation.components import _Shared, _unread
+from pytest_tfgrpo.engine.preparation.components import Components, _Shared, _unread, reached_first
 from pytest_tfgrpo.engine.preparation.prepare import (
     _advice,
     _lacks,
     _require_conversational,
     _require_free,
     _require_judge,
+    _require_mocks,
 )
 from pytest_tfgrpo.learning.library.library import of
 
@@ -183,3 +186,87 @@ def test_a_budget_of_nothing_refuses_an_actor_that_costs_money_before_it_is_call
             _require_free(actor, {"budget_usd": budget})
     else:
         _require_free(actor, {"budget_usd": budget})
+
+
+def role(name: str, **identity: Any) -> Any:
+    return SimpleNamespace(name=name, identity=identity)
+
+
+def components(**changes: Any) -> Components:
+    fields: dict[str, Any] = {
+        "actor": role("python:m:a", tools="t"),
+        "optimizer": role("own", model="openai:teacher"),
+        "judge": None,
+        "budget": None,
+        "closing": (),
+        "models": {name: name.upper() for name in ("openai:teacher", "openai:judge", "openai:user")},
+        "keep_batches": None,
+    }
+    return Components(**fields | changes)
+
+
+JUDGE, USER = role("votes", model="openai:judge"), role("openai:user", model="openai:user")
+
+
+def test_the_identities_of_a_run_are_those_of_who_takes_part_by_role() -> None:
+    two = components().identities
+    assert two == {
+        "actor": {"name": "python:m:a", "identity": {"tools": "t"}},
+        "optimizer": {"name": "own", "identity": {"model": "openai:teacher"}},
+    }
+    assert components(judge=JUDGE, user=USER).identities == two | {
+        "judge": {"name": "votes", "identity": {"model": "openai:judge"}},
+        "user": {"name": "openai:user", "identity": {"model": "openai:user"}},
+    }
+
+
+RUBRIC = make_scenario("r", rubric=(Criterion(text="kind"),))
+PLAYED = make_scenario("p", user=SimulatedUser(goal="a table"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "scenarios", "modes", "done", "roles"),
+    [
+        ({}, [RUBRIC, PLAYED], ["train", "eval"], (), "teacher"),
+        ({}, [RUBRIC, PLAYED], ["eval"], (), ""),
+        ({"judge": JUDGE, "user": USER}, [ALONE], ["train"], (), "teacher"),
+        ({"judge": JUDGE, "user": USER}, [ALONE, RUBRIC, PLAYED], ["train"], (), "judge teacher user"),
+        ({"judge": JUDGE, "user": USER}, [ALONE, RUBRIC, PLAYED], ["eval"], (), "judge user"),
+        ({"judge": JUDGE, "user": USER}, [RUBRIC, PLAYED], ["train"], (1,), ""),
+        ({"judge": role("own", model="openai:other")}, [RUBRIC], ["eval"], (), ""),
+        ({"optimizer": role("none")}, [ALONE], ["train"], (), ""),
+    ],
+)
+def test_only_models_that_will_be_asked_must_answer_first(
+    changes: Any, scenarios: Any, modes: list[str], done: Any, roles: str
+) -> None:
+    people_, phases = components(**changes), [phase(mode) for mode in modes]
+    found = reached_first(people_, scenarios, phases, done)
+    assert " ".join(sorted(found)) == roles
+    assert all(str(model) == f"OPENAI:{name.upper()}" for name, model in found.items())
+    known: Any = SimpleNamespace(knows=lambda model, text: model == "OPENAI:USER")
+    replayed = reached_first(components(**changes, replay=known), scenarios, phases, done)
+    assert [*replayed] == [name for name in found if name == "user"]
+
+
+class Mocker(ScriptedActor):
+    """Has a tool called `find`, and no other."""
+
+    def require_mocks(self, task: Any, mocks: Any) -> None:
+        if any(mock.tool != "find" for mock in mocks):
+            raise ActorError("there is no such tool")
+
+
+def test_a_scenario_mocks_only_tools_that_its_actor_has_and_calls_by_itself() -> None:
+    def mocked(tool: str, **changes: Any) -> Any:
+        return make_scenario("m", mocks=(SimpleNamespace(tool=tool),), source="a.yaml:1", **changes)
+
+    actor = Mocker(lambda _: "3")
+    _require_mocks(actor, [ALONE, mocked("find")])
+    _require_mocks(ScriptedActor(lambda _: "3"), [ALONE])
+    with pytest.raises(SettingError, match=r"^actor: scenario 'm' \(a\.yaml:1\): there is no such tool$"):
+        _require_mocks(actor, [ALONE, mocked("find"), mocked("buy")])
+    with pytest.raises(
+        SettingError, match=r"'scripted' calls its own tools, and scenario 'm' \(a\.yaml:1\) mocks"
+    ):
+        _require_mocks(ScriptedActor(lambda _: "3"), [mocked("find")])
