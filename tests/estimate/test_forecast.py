@@ -10,6 +10,7 @@ from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.records import Trajectory, Usage
 from pytest_tfgrpo.core.scenarios import Criterion, SimulatedUser
+from pytest_tfgrpo.core.texts.text import count
 from pytest_tfgrpo.estimate import forecast as forecasts
 from pytest_tfgrpo.estimate.forecast import forecast
 from pytest_tfgrpo.estimate.history import History, history_of
@@ -375,3 +376,28 @@ def test_only_paid_models_without_a_price_are_named(tmp_path: Path) -> None:
     found = forecast(planned(tmp_path, None, job_models=models), None)
     asked_for = "is unknown; add it to the file of the setting models"
     assert found.warnings == tuple(f"the price of {name} {asked_for}" for name in ("openai:m", "openai:z"))
+
+
+def test_rollouts_are_counted_from_what_is_certain_to_what_the_dev_split_and_the_gate_may_add(
+    tmp_path: Path,
+) -> None:
+    job = planned(tmp_path, None)
+    assert forecasts.rollouts_of(job) == (44, 56, 0)
+    assert forecasts.rollouts_of(job, (4, 8, 16)) == (44, 56, 72)
+    scenarios = [replace(s, split="dev") if n < 20 else s for n, s in enumerate(suite(24, 3))]
+    assert forecasts.rollouts_of(planned(tmp_path, None, scenarios=scenarios)) == (44, 56 + 2 * 160, 0)
+
+
+@pytest.mark.parametrize(
+    ("below", "said"),
+    [("low", "is not enough: at least"), ("high", "may not be enough: up to"), ("", "")],
+)
+def test_a_budget_is_held_against_both_ends(below: str, said: str, tmp_path: Path) -> None:
+    most = forecast(planned(tmp_path, None), None).total.tokens
+    assert most is not None
+    limit = {"low": most.low - 1, "high": most.high - 1, "": most.high}[below]
+    found = forecast(planned(tmp_path, None, budget_tokens=limit), None).warnings
+    texts = [text for text in found if text.startswith("budget_tokens of ")]
+    ends = {"low": count(most.low), "high": count(most.high)}
+    assert len(texts) == bool(below)
+    assert all(f"{said} {ends[below]}; the run would end incomplete" in text for text in texts)
