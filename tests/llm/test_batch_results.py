@@ -48,3 +48,10 @@ def test_what_is_said_of_other_calls_is_counted_alone() -> None:
     assert dict(results(GOOD | {"custom_id": "c"}, GOOD | {"custom_id": 1}).odd) == {
         "for calls that were not in them": 2
     }
+
+
+def test_an_error_of_a_call_that_was_made_is_its_reply() -> None:
+    error = {"code": "invalid_request", "message": "no such model"}
+    found = results(GOOD | {"response": None, "error": error})
+    reply = found.replies["a"]
+    assert (reply.status, json.loads(reply.body), found.unmade) == (500, {"error": error}, set())

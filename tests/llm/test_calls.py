@@ -158,3 +158,18 @@ async def test_the_calls_of_an_epoch_are_sorted_and_their_costs_add_up() -> None
     assert [call.key for call in calls.of(1)] == ["a", "b"]
     assert [call.answer for call in written] == ["token=[redacted:named]"] * 3
     assert (calls.answered, calls.spent_usd, +calls.in_flight) == (3, pytest.approx(0.03), {})
+
+
+@pytest.mark.parametrize(("role", "purpose"), [("judge", "judge"), ("user", "user"), ("optimizer", "learn")])
+async def test_a_model_that_is_needed_later_is_reached_first(role: str, purpose: str) -> None:
+    written: list[ModelCall] = []
+    await make_calls(written).reach(ScriptedCompleter(lambda _: "ok"), role=role, epoch=2)
+    assert [(call.key, call.purpose, call.epoch) for call in written] == [(f"hello.{role}", purpose, 2)]
+
+    def gone(_: Request) -> str:
+        raise ModelError("connection refused", "connection")
+
+    with pytest.raises(
+        OutageError, match=f"^the {role} does not answer, so no rollout.*: connection refused$"
+    ):
+        await make_calls().reach(ScriptedCompleter(gone), role=role, epoch=0)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from support import fake_model
@@ -13,7 +14,8 @@ from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig, PoolShare
 from pytest_tfgrpo.llm.limits.slots import adaptive_slots
 from pytest_tfgrpo.llm.models import Models
-from pytest_tfgrpo.llm.pool import IN_A_ROW, PooledCompleter
+from pytest_tfgrpo.llm.pool import IN_A_ROW, PooledCompleter, PoolMember
+from pytest_tfgrpo.llm.protocol import Completion, Request
 
 pytestmark = pytest.mark.asyncio
 
@@ -187,3 +189,56 @@ async def test_what_a_pool_is_does_not_depend_on_weights_or_order() -> None:
 async def test_members_that_are_alike_are_no_part_of_what_a_pool_is() -> None:
     async with pool(echo, echo, alike=True) as (two, _, _), pool(echo, alike=True) as (one, _, _):
         assert two.identity == one.identity == {"model": "priced", "pool": "alike"}
+
+
+class Scripted:
+    """A member of a pool without a server."""
+
+    paid, price, concurrency, adaptive, warnings = True, None, 2, (), ("slow",)
+
+    def __init__(self, name: str, usd: float | None = 0.0, failures: int = 0) -> None:
+        self.endpoint, self.identity, self.usd, self.failures = name, {"name": name}, usd, failures
+        self.limits: list[float | None] = []
+
+    def bound(self, asked: Request) -> dict[str, float | None]:
+        return {"usd": self.usd, "tokens": 5.0 if self.usd else 9.0}
+
+    async def complete(self, asked: Request) -> Completion:
+        self.limits.append(asked.timeout_s)
+        if len(self.limits) <= self.failures:
+            raise ModelError("busy", "server", cost_usd=0.0)
+        return Completion(text=self.endpoint, cost_usd=1.0)
+
+
+def scripted(*members: Scripted, retries: int = 3) -> tuple[PooledCompleter, StillTime]:
+    clock = StillTime(chance=1.0)
+    parts: list[Any] = list(members)
+    pooled = [PoolMember(part, weight=1, retries=retries, timeout_s=10.0 + n) for n, part in enumerate(parts)]
+    return PooledCompleter("p", "m", pooled, clock.pace), clock
+
+
+async def test_a_bound_holds_at_every_member_and_one_without_leaves_none() -> None:
+    model, _ = scripted(Scripted("a", 1.5), Scripted("b", 0.5), Scripted("c"))
+    assert model.bound(request()) == {"usd": 1.5, "tokens": 9.0}
+    model, _ = scripted(Scripted("a", None), Scripted("b", 0.5))
+    assert model.bound(request()) == {"usd": None, "tokens": 9.0}
+    assert (model.concurrency, model.warnings) == (4, ["slow", "slow"])
+
+
+async def test_the_time_of_a_call_is_that_of_all_attempts_and_of_the_waits_between() -> None:
+    first, second = Scripted("a", failures=1), Scripted("b", failures=1)
+    model, clock = scripted(first, second)
+    found = await model.complete(request())
+    (wait_s,) = clock.waits
+    assert wait_s > 0
+    assert (first.limits, second.limits) == ([11.0, 11.0 - wait_s], [11.0])
+    assert (found.retries, found.cost_usd, found.text) == (2, 1.0, "a")
+
+
+async def test_of_members_left_alone_the_first_to_be_back_is_called() -> None:
+    first, second, third = Scripted("a"), Scripted("b"), Scripted("c")
+    model, _ = scripted(first, second, third)
+    for member, until in zip(model.members, (9.0, 3.0, 6.0), strict=True):
+        member.rests, member.closed_until = 1, until
+    assert (await model.complete(request())).text == "b"
+    assert (model.members[1].rests, model.members[1].closed_until, model.members[0].rests) == (0, 0.0, 1)

@@ -304,3 +304,13 @@ def test_a_schema_is_strict_where_every_object_is_closed(schema: dict[str, Any],
     sent = body(endpoint={"structured": "json_schema"}, schema=schema)
     wanted = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
     assert sent["response_format"] == {"type": "json_schema", "json_schema": wanted}
+
+
+def test_the_most_tokens_of_a_call_grow_with_its_name_and_twice_with_its_arguments() -> None:
+    def most(name: str, arguments: str) -> int:
+        call = ToolCall(id="1", name=name, arguments=arguments)
+        asked = Message(role="assistant", content="", tool_calls=(call,))
+        return most_prompt_tokens(Request(messages=(USER, asked), temperature=0.0))
+
+    assert most("counting", "{}") == most("count", "{}") + 3
+    assert most("count", '{"ä":1}') == most("count", "{}") + 2 * 6

@@ -43,3 +43,10 @@ def test_places_are_filled_in_one_pass(values: dict[str, str]) -> None:
     template = "<{{a}}|{{b}}|{{a}}>"
     assert places(template) == {"a", "b"}
     assert fill(template, values) == f"<{values['a']}|{values['b']}|{values['a']}>"
+
+
+def test_a_mark_is_in_none_of_the_texts_also_where_one_is_empty() -> None:
+    first = mark_for(["a"], [])
+    second = mark_for(["a"], ["", f"x{first.upper()}x"])
+    third = mark_for(["a"], [first, "", second])
+    assert len({first, second, third}) == 3

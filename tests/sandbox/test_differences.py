@@ -127,3 +127,12 @@ def test_what_is_no_file_and_what_leads_out_has_a_problem(tmp_path: Path) -> Non
     found = found_in(tmp_path, base("pipe"))
     assert found["pipe"] == "'pipe' is not a regular file"
     assert found["out"] == "the link 'out' leads out of the tree, to '../x'"
+
+
+def test_a_file_that_shrinks_while_it_is_read_has_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("12345")
+    read = os.read
+    monkeypatch.setattr("os.read", lambda handle, size: read(handle, size - 1))
+    assert found_in(tmp_path, {}) == {"a.py": "'a.py' changed while it was read"}

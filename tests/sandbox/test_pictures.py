@@ -139,3 +139,8 @@ def test_a_name_has_200_characters_at_most(tmp_path: Path) -> None:
 )
 def test_the_size_of_a_picture_is_read_where_its_format_has_it(data: bytes, size: tuple[int, int]) -> None:
     assert measured(data)[1:] == size
+
+
+def test_an_end_without_a_name_names_no_picture_and_the_next_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"none")
+    assert [one.name for one in pictures_named("as .png, or \n.png: a.png", tmp_path)] == ["a.png"]

@@ -96,6 +96,7 @@ def test_broken_arguments_are_a_call_that_its_tool_refuses() -> None:
         '{"name": "Rome", "arguments": {}}',
         '{"name": "look", "arguments": {}, "city": "Rome"}',
         '{"name": "look"}',
+        '["look"]',
         "<tool_call>look at this</tool_call>",
         "<function=",
     ],

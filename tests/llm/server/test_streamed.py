@@ -139,3 +139,12 @@ async def test_a_stream_that_breaks_off_is_asked_again_and_never_an_answer(body:
 def test_a_stream_of_anything_else_is_broken(event: str) -> None:
     with pytest.raises(BrokenStream):
         put_together(stream(event, "[DONE]"))
+
+
+def test_parts_come_before_the_text_and_the_last_event_needs_no_blank_line() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:"}}
+    body = stream(chunk({"content": [part]}), chunk({"content": "Ro"}), chunk({"content": "me"}, "stop"))
+    message = json.loads(put_together(body.rstrip(b"\n")))["choices"][0]["message"]
+    assert message == {"content": [part, {"type": "text", "text": "Rome"}]}
+    split = b'data: {"choices": [{"index": 0,\ndata: "delta": {"content": "a"}}]}\n\ndata: [DONE]'
+    assert json.loads(put_together(split))["choices"][0]["message"] == {"content": "a"}
