@@ -9,6 +9,7 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 
+from pytest_tfgrpo.actors import agent_signature
 from pytest_tfgrpo.actors.function_identity import fingerprint
 from pytest_tfgrpo.actors.functions import function_name, open_function
 from pytest_tfgrpo.core.errors import ActorError
@@ -244,3 +245,25 @@ def test_an_agent_is_called_as_in_its_program(value: object, name: str) -> None:
 def test_what_cannot_be_an_agent_is_refused_with_what_to_do(value: object, said: str) -> None:
     with pytest.raises(ActorError, match=said):
         open_function(value, "x")
+
+
+class Meta(type):
+    def __call__(cls, *arguments: object) -> object:
+        return "made"
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+class New:
+    def __new__(cls) -> "New":
+        return object.__new__(cls)
+
+
+@pytest.mark.parametrize(
+    ("made", "answers"),
+    [(Made, True), (New, True), (type("T", (str,), {}), True), (type("Plain", (), {}), False)],
+)
+def test_a_class_makes_answers_where_calling_it_may_make_something_else(made: type, answers: bool) -> None:
+    assert agent_signature._makes_answers(made) is answers

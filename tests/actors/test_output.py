@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
+from pytest_tfgrpo.actors import output
 from pytest_tfgrpo.actors.output import limited, read_output, read_trajectory, without_thoughts
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
@@ -541,3 +542,17 @@ def test_thoughts_alone_are_no_answer_and_their_call_is_kept(answer: str, why: s
         without_thoughts(Trajectory(answer=answer, frames=(frame,)))
     assert error.value.code == "no_answer"
     assert len(error.value.frames) == 1
+
+
+@pytest.mark.parametrize(
+    ("extra", "small"),
+    [
+        ({"a": "b"}, True),
+        ({"a": "b", "c": "d"}, False),
+        ({}, False),
+        ({"a": "\xe4"}, False),
+        ({"a": 1}, False),
+    ],
+)
+def test_one_short_text_is_small(extra: object, small: bool) -> None:
+    assert output._is_small(extra) is small

@@ -173,3 +173,16 @@ async def test_a_model_that_is_needed_later_is_reached_first(role: str, purpose:
         OutageError, match=f"^the {role} does not answer, so no rollout.*: connection refused$"
     ):
         await make_calls().reach(ScriptedCompleter(gone), role=role, epoch=0)
+
+
+async def test_of_several_calls_that_wait_for_a_model_one_finds_out_that_it_is_gone() -> None:
+    def gone(_: Request) -> str:
+        raise ModelError("connection refused", "connection")
+
+    model, calls = ScriptedCompleter(gone), Calls(print, {}, print)
+    ended = await asyncio.gather(
+        *(calls.complete(model, ask(), key=key, purpose="learn", epoch=1) for key in "abc"),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in ended] == [OutageError] * 3
+    assert len(model.requests) == 3 + 1

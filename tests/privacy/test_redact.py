@@ -715,3 +715,25 @@ def test_base64_within_base64_hides_nothing() -> None:
 @pytest.mark.parametrize("key", ["Phone", "homePhone", "PHONE_NUMBER", "faxNo"])
 def test_a_key_names_a_telephone_number_in_any_case(key: str) -> None:
     assert Redactor().value(key, "5550143") == "[redacted:phone]"
+
+
+@pytest.mark.parametrize(
+    ("value", "may_be"),
+    [
+        ("hunter22", True),
+        ("hunter2", False),
+        ("password", False),
+        ("hunter 22", False),
+        ("hunter22\n", False),
+    ],
+)
+def test_a_value_that_may_be_a_secret_is_no_word_and_no_sentence(value: str, may_be: bool) -> None:
+    assert redaction._may_be_secret(value) is may_be
+
+
+def test_what_is_remembered_starts_again_where_it_grows_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_REMEMBERED", 10)
+    redactor = Redactor(personal=False)
+    for text in ("a" * 8, "b" * 8, "c" * 8):
+        redactor._remember(text, (text, ()))
+    assert redactor._known == {"c" * 8: ("c" * 8, ())}

@@ -1,5 +1,6 @@
 """Upkeep of a recording: what it tells of itself, what it finds wrong, what it removes."""
 
+import re
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -244,3 +245,10 @@ def test_a_pruned_header_names_those_who_still_answer_and_the_day(
     assert header is not None
     assert ([actor.name for actor in header.actors], header.updated) == (["python:agent:solve"], "2030-05-06")
     assert [model.name for model in header.models] == ["openai:m"]
+
+
+def test_scenarios_count_once_however_often_they_were_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    runs = [make_entry(scenario=f"s{n}") for n in range(3)] + [make_entry(scenario="s0", seed=9)]
+    record(path, make_run(runs))
+    assert re.search(r"rollouts .* [0-9a-f]{6} +3 +4 ", "\n".join(stat(path)))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -440,3 +441,13 @@ async def test_of_a_model_with_two_identities_the_latest_answers(tmp_path: Path)
         rows = {**run.identities, "optimizer": {"name": "llm", "identity": identity}}
         record(tmp_path / "r.jsonl", replace(run, identities=rows))
     assert open_replay("r.jsonl", tmp_path).completer("openai:m").identity == {"version": 1}
+
+
+async def test_each_rollout_of_an_interrupted_replay_is_one_take(tmp_path: Path) -> None:
+    replay = replay_of(tmp_path, entry())
+    fields = {"prompt_stamp": "p", "temperature": 0.0, "seed": 1, "scenario_id": "other"}
+    done: Any = SimpleNamespace(failure=None, **fields)
+    replay.resume([done], [])
+    assert list(replay._takes.values()) == [1]
+    replay.resume([done, done], [])
+    assert list(replay._takes.values()) == [3]

@@ -211,3 +211,20 @@ def test_a_walk_has_an_end_in_depth_and_in_number(tmp_path: Path) -> None:
 def test_a_pipe_in_the_place_of_a_journal_is_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / JOURNAL)
     assert not holds_journal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "a/../../out.txt", "/out.txt", "."])
+def test_nothing_is_written_beside_the_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError, match=r"."):
+        write_untrusted(tmp_path / "in", name, b"x")
+    assert [path.name for path in tmp_path.rglob("*")] == ["in"]
+
+
+def test_a_link_is_shown_also_where_a_folder_of_its_name_is_left_out(tmp_path: Path) -> None:
+    for folder in ("real", "sub/left"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "real" / "x").touch()
+    (tmp_path / "sub" / "left" / "y").touch()
+    (tmp_path / "left").symlink_to("real")
+    assert sorted(walk(tmp_path, {"left"})) == ["left", "real/x"]

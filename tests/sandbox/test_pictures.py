@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.sandbox import pictures
 from pytest_tfgrpo.sandbox.pictures import MAX_BYTES, MOST, measured, names_pictures, pictures_named
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 3, 2) + b"..."
@@ -144,3 +145,14 @@ def test_the_size_of_a_picture_is_read_where_its_format_has_it(data: bytes, size
 def test_an_end_without_a_name_names_no_picture_and_the_next_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"none")
     assert [one.name for one in pictures_named("as .png, or \n.png: a.png", tmp_path)] == ["a.png"]
+
+
+def test_what_follows_the_size_of_a_picture_is_no_part_of_it() -> None:
+    head = b"RIFF" + bytes(4) + b"WEBP"
+    sizes = {
+        b"VP8X": bytes(8) + (8).to_bytes(3, "little") + (5).to_bytes(3, "little"),
+        b"VP8L": bytes(4) + b"\x2f" + (8 | 5 << 14).to_bytes(4, "little"),
+        b"VP8 ": bytes(10) + struct.pack("<HH", 9, 6),
+    }
+    for kind, body in sizes.items():
+        assert pictures._size_of_webp(head + kind + body + b"\xff" * 8) == (9, 6)

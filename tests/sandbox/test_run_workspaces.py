@@ -321,3 +321,7 @@ def test_what_is_gone_is_not_left(temporary: Path, run: Path) -> None:
     workspaces = RunWorkspaces(RUN, temporary, run / "workspaces.json")
     (temporary / workspaces._folder.name / "r0").mkdir(parents=True)
     assert workspaces.left("r0", ()) is None, "nobody has locked it for this run"
+
+
+def test_a_project_without_an_output_folder_has_a_temporary_folder_outside(tmp_path: Path) -> None:
+    assert not temporary_folder(tmp_path, None).is_relative_to(tmp_path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.sandbox.programs import programs
 from pytest_tfgrpo.sandbox.programs.programs import chain, needed, without_shims
 
 
@@ -119,3 +120,25 @@ def test_an_environment_whose_python_is_its_own_names_no_other(tmp_path: Path) -
     script(tmp_path / "venv" / "bin" / "x", "")
     (tmp_path / "venv" / "pyvenv.cfg").write_text(f"HOME = {tmp_path}\nhome = {tmp_path}/venv/bin\n")
     assert shown(tmp_path, "venv/bin/x") == ["venv/bin/x", "venv"]
+
+
+def test_of_a_first_line_the_program_counts_and_none_of_its_options(tmp_path: Path) -> None:
+    for line, words in (
+        ("#! /bin/sh -e", ("/bin/sh",)),
+        ("#!/usr/bin/env -S A=1 python -I", ("/usr/bin/env", "python")),
+        ("#!/usr/bin/env", ("/usr/bin/env",)),
+        ("#!", ()),
+        ("/bin/sh", ()),
+    ):
+        (tmp_path / "a").write_text(f"{line}\n")
+        assert programs._interpreter(tmp_path / "a") == words
+    assert programs._interpreter(tmp_path / "none") == ()
+
+
+def test_a_file_that_is_named_from_where_you_are_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").touch()
+    assert Path("x.py") not in needed(["tool", "x.py"], "", tmp_path / "project")
+    assert tmp_path / "x.py" in needed(["tool", str(tmp_path / "x.py")], "", tmp_path / "project")
