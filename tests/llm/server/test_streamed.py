@@ -148,3 +148,10 @@ def test_parts_come_before_the_text_and_the_last_event_needs_no_blank_line() -> 
     assert message == {"content": [part, {"type": "text", "text": "Rome"}]}
     split = b'data: {"choices": [{"index": 0,\ndata: "delta": {"content": "a"}}]}\n\ndata: [DONE]'
     assert json.loads(put_together(split))["choices"][0]["message"] == {"content": "a"}
+
+
+def test_calls_stand_in_the_order_of_their_places_however_they_come() -> None:
+    calls = [{"index": n, "id": f"c{n}", "function": {"name": f"f{n}"}} for n in (2, 0, 1)]
+    body = stream(*(chunk({"tool_calls": [call]}) for call in calls), chunk({}, "tool_calls"))
+    found = json.loads(put_together(body))["choices"][0]["message"]["tool_calls"]
+    assert [call["id"] for call in found] == ["c0", "c1", "c2"]
