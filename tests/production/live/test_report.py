@@ -1,22 +1,30 @@
 """Lines of the live report where little or nothing is known."""
 
+import math
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.live_events import RULES, Reporter, counting
 from support.live_runs import rollout
 
 from pytest_tfgrpo.production.live import report
-from pytest_tfgrpo.production.live.records import ArmChoice
+from pytest_tfgrpo.production.live.config import load_live_config
+from pytest_tfgrpo.production.live.records import ArmChoice, GateState
 from pytest_tfgrpo.production.live.report import (
     _trend_lines,
+    _update_lines,
     difference_lines,
     probability_lines,
     report_lines,
     status_lines,
+    status_of,
 )
 from pytest_tfgrpo.production.live.selection.trends import CategoryTrend
+from pytest_tfgrpo.production.live.store.store import open_live_store
 
 CHOICE = ArmChoice(
     point="config", place=0, arm="warm", arms={"warm": "1"}, probabilities={"warm": 1.0}, selector=1
@@ -103,3 +111,26 @@ def test_a_status_says_what_the_gate_does_and_why_and_why_nothing_was_learned() 
     assert "learned nothing: all rewards were equal (zero_variance); left out: " in more[5]
     done = STATUS | {"last_update": update | {"executed": True}}
     assert list(status_lines(done)) == plain
+
+
+def test_an_update_has_its_selectors_or_why_there_is_no_new_one() -> None:
+    made = counting([rollout(1, [CHOICE], 1.0)], 4, None)[0]
+    done = replace(made, number=7, selector_after=5, metrics={"mean_reward": 0.25}, left_out={"stale": 2})
+    rows = [*_update_lines([done, counting([], 5, None)[0]])]
+    assert [row.split() for row in rows[-2:]] == [
+        ["7", "4", "to", "5", "1", "0.250", "-", "-", "stale", "2"],
+        ["0", "no_trajectories", "0", "-", "-", "-", "no_outcome", "0"],
+    ]
+    assert rows[0].index("selector") == rows[-2].index("4 to 5")
+    assert rows[0].index("runs") > rows[0].index("selector") + len("no_trajectories")
+
+
+def test_a_status_has_what_a_store_knows(tmp_path: Path) -> None:
+    config = load_live_config(None, {"config": str(tmp_path / "live.toml"), "store": None}, {})
+    with closing(open_live_store(None, "shop")) as store:
+        store.write(Reporter("a").whole(), rules=RULES, now=5000.0)
+        known = GateState(control={"log_wealth": 0.0}, failures={"log_wealth": 1.0})
+        found = status_of(config, store, known)
+    assert (found["against_control"], found["failures_against_control"]) == (1.0, math.e)
+    assert (found["rollouts"]["succeeded"], found["last_update"], found["selector"]) == (1, None, 0)
+    assert (found["updates"], found["gate"]["state"]) == ({"executed": 0, "all": 0}, "pass")

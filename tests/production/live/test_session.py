@@ -332,3 +332,21 @@ def test_the_default_choice_is_certain(live: Live) -> None:
 def test_a_number_of_another_library_is_a_number_and_what_is_none_a_text(value, kept):
     found = _number(value)
     assert (found, type(found)) == (kept, type(kept))
+
+
+def test_a_run_that_came_to_a_limit_without_a_reply_fails_as_incomplete(live: Live, backend: Backend) -> None:
+    with live.run("ticket") as run:
+        run.end(completed=False)
+    (end,) = (event.data for event in backend.events if event.kind == "end")
+    assert (end["status"], end["reason"], end["reply_chars"]) == ("failed", "incomplete", 0)
+    assert "reply" not in end
+    assert live.status().get("swallowed", {}) == {}
+
+
+def test_without_texts_a_tool_without_an_error_has_none(live: Live, backend: Backend) -> None:
+    silent = Live(load_live_config(live.config.path, {"text": "none"}, {}), backend)
+    with silent.run("ticket") as run:
+        for error in (None, "no such customer", KeyError("ann")):
+            run.tool("search", error)
+    found = [event.data["error"] for event in backend.events if event.kind == "tool"]
+    assert found == [None, "error", "KeyError"]

@@ -1,15 +1,20 @@
 """Spans of other frameworks as live runs."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support import ROOT
 from support.live.spans import ingest, rollouts
+from support.live_events import RULES
 from support.otlp_spans import agent, evaluation, line, span, write_lines
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.production.live.records import GateState
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.production.live.intake.spans import SpanIngest, _checked
+from pytest_tfgrpo.production.live.records import GateState, LiveEvent
 from pytest_tfgrpo.production.live.store.store import open_live_store
 
 FRAMEWORKS = ("pydantic-ai", "strands-latest", "strands")
@@ -206,3 +211,23 @@ def test_a_line_beyond_the_limit_is_refused_unread(folder: Path, monkeypatch: py
     out = ingest(file)
     assert "refused    2 too_large: a.jsonl:1, a.jsonl:2\n" in out
     assert "runs       1 stored" in out
+
+
+@pytest.mark.parametrize(
+    ("refused", "raises"), [({"held": 1}, True), ({"reward_twice": 1}, False), ({}, False)]
+)
+def test_a_gate_that_these_runs_hold_is_no_error(refused: dict[str, int], raises: bool) -> None:
+    report = SimpleNamespace(gate=GateState(state="hold", reason="max_blocked"), refused=refused)
+    store: Any = SimpleNamespace(write=lambda *_, **__: report)
+    found = SpanIngest(store, RULES, settings=None)  # type: ignore[arg-type]
+    score = LiveEvent("outcome", "a", "o", 0, -1, 1.0, {"score": 1.0})
+    with pytest.raises(StoreError, match="holds by max_blocked") if raises else nullcontext():
+        found._write([], [score, score])
+    assert found._scored == (0 if raises else 2 - sum(refused.values()))
+
+
+def test_only_choices_are_checked_before_they_are_stored() -> None:
+    turn, choice = (LiveEvent(kind, "a", "o", 1, 0, 1.0, {"odd": 1}) for kind in ("turn", "choice"))
+    assert _checked([turn]) == [turn]
+    with pytest.raises(ValueError, match="missing key 'point'"):
+        _checked([turn, choice])

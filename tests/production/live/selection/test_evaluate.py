@@ -12,6 +12,7 @@ from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveSt
 from pytest_tfgrpo.production.live.selection.evaluate import (
     PolicyValue,
     WorthBy,
+    _logged,
     control_difference,
     evaluate,
     target_policy,
@@ -259,3 +260,14 @@ def test_a_run_that_the_guard_cut_off_is_missing_on_no_side() -> None:
     without = replace(rollout(2, CHOSEN, None), reward=None)
     found = control_difference([rollout(3, CHOSEN, 0.5), cut, without])
     assert (found.missing, found.selected) == ((1, 0), 1)
+
+
+def test_an_arm_with_a_twin_keeps_its_name_in_what_was_logged() -> None:
+    """Two arms of equal values have one stamp; a run of then has the name of its own time."""
+    policy = open_selector(0, None, {"config": {"bare": "s", "twin": "s"}}).points["config"]
+    choice = replace(CHOSEN[0], arm="bare", arms={"bare": "s"}, probabilities={"bare": 1.0})
+    assert policy.arm_of(choice) == "bare"
+    assert _logged(choice, policy) == {"bare": 1.0}
+    assert _logged(replace(choice, arms={"old": "s", "gone": "t"}, probabilities={"old": 0.5}), policy) == {
+        "twin": 0.5
+    }

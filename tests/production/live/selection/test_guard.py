@@ -1,5 +1,6 @@
 """The guard: what holds live RL, and what lets it go on (decision 23)."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -10,7 +11,8 @@ from support.live_runs import rollout
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.production.live.records import GateState, LiveRollout, LiveStatus
-from pytest_tfgrpo.production.live.selection.control import bet
+from pytest_tfgrpo.production.live.selection import guard
+from pytest_tfgrpo.production.live.selection.control import MORE_FAILURES, bet, wealth
 from pytest_tfgrpo.production.live.selection.guard import Guard, reset
 from pytest_tfgrpo.production.live.selection.selector import open_selector
 
@@ -180,3 +182,16 @@ def test_a_reset_lets_go_of_all_but_the_last_error_and_keeps_who_did_it_and_why(
     assert after == GateState(
         last_error="the disk is full", since=2.0, reason="there is room again", by="ada"
     )
+
+
+@pytest.mark.parametrize("test", ["worse_than_control", "more_failures"])
+def test_the_gate_holds_once_the_wealth_is_what_is_needed(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bet on a first control run that ends well wins a little."""
+    worse = test == "worse_than_control"
+    won = wealth(bet({}, 1.0, control=True, margin=0.0 if worse else MORE_FAILURES))
+    name = "NEEDED" if worse else "NEEDED_OF_FAILURES"
+    for needed, state in ((won, "hold"), (math.nextafter(won, 9.0), "pass")):
+        monkeypatch.setattr(guard, name, needed)
+        found = ended(GateState(), run(4, control=True))
+        assert (found.state, found.reason) == (state, test if state == "hold" else "")
+        assert found.since == (4.5 if state == "hold" else GateState().since)

@@ -124,7 +124,8 @@ def test_a_score_maps_onto_the_range_of_unblocked_runs(score: float, composite: 
 
 def test_a_run_without_score_has_no_outcome_which_is_not_0() -> None:
     assert open_inference("outcome_v1").infer(run()) is None
-    assert infer("outcome_v1", run(blocked=True)).composite == -1
+    blocked = infer("outcome_v1", run(blocked=True))
+    assert (blocked.composite, blocked.confidence, blocked.components) == (-1, 1, {"safety": -1})
 
 
 @pytest.mark.parametrize("wrong", [{"reply_chars": -1}, {"turns": -1}, {"score": 1.5}, {"score": math.nan}])

@@ -16,6 +16,7 @@ from pytest_tfgrpo.production.live.selection.selector import (
     FLOOR,
     KEPT_FOR,
     OTHER,
+    AwayArm,
     PointPolicy,
     SelectorState,
     is_control,
@@ -203,3 +204,15 @@ def test_many_arms_keep_room_to_learn() -> None:
 def test_a_point_without_arms_is_named() -> None:
     with pytest.raises(ValueError, match="the point 'model' has no arms; give it one at least"):
         open_selector(0, None, {"config": dict(ARMS), "model": {}})
+
+
+def test_an_arm_that_comes_back_has_no_logit_of_its_own_in_a_category_that_came_since() -> None:
+    one, other = {"config": {"bare": "s-bare"}}, {"config": {"bare": "s-bare", "learned": "s-learned"}}
+    point = PointPolicy(arms=one["config"], shared={"bare": 1.0}, own={"new": {"bare": 2.0}})
+    away = {"s-learned": AwayArm(shared=3.0, own={"old": 4.0}, seen=3)}
+    state = SelectorState(number=3, points={"config": point}, away={"config": away})
+    back = state.with_points(other).points["config"]
+    assert (back.shared, back.own) == ({"bare": 1.0, "learned": 3.0}, {"new": {"bare": 2.0, "learned": 2.0}})
+    both = {**away, "s-bare": AwayArm(shared=1.0, own={"new": 2.0}, seen=3)}
+    whole = SelectorState(number=3, away={"config": both}).with_points(other).points["config"]
+    assert whole.own == {"old": {"bare": 0.0, "learned": 4.0}, "new": {"bare": 2.0, "learned": 0.0}}

@@ -140,6 +140,12 @@ def test_a_run_that_teaches_nothing_is_left_out_by_its_reason(reason: str) -> No
     assert set(report.spent) == {run.id for run in runs[3 if waits else 0 :]}
 
 
+def test_a_run_one_of_whose_choices_was_made_without_the_selector_is_control() -> None:
+    runs = batch(16)
+    odd = replace(runs[0], choices=(runs[0].choices[0], replace(runs[0].choices[0], control=True)))
+    assert update([odd, *runs[1:]])[0].left_out == {"control": 1}
+
+
 def test_a_run_of_an_arm_that_another_process_has_waits_for_it_until_it_is_stale() -> None:
     others = {"config": {"bare": "s-other", "warm": "s-warm"}}
     state = open_selector(12, None, others)

@@ -488,3 +488,32 @@ def test_a_cost_of_nothing_is_known(store):
     (rollout,) = store.rollouts()
     assert rollout.trace is not None
     assert (rollout.trace.cost_usd, rollout.trace.latency_ms) == (0.0, 0.5)
+
+
+def test_the_length_of_a_reply_is_counted_where_it_is_not_said(store):
+    one, other = Reporter("a"), Reporter("b")
+    ends = [replaced(one.end(reply="Paid up")), replaced(other.end(reply=None))]
+    write(store, [one.start(), other.start(), *ends])
+    assert [run.trace.reply_chars for run in store.rollouts()] == [7, 0]
+
+
+def replaced(end):
+    """Return the end without the length of its reply."""
+    return end._replace(data={key: value for key, value in end.data.items() if key != "reply_chars"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"point": 1}, {"arm": "gone"}, {"arms": {"bare": "a", "learned": 2}}, {"selector": "0"},
+        {"place": -1}, {"place": 2**63 - 1}, {"place": 0.0},
+        {"probabilities": {"bare": 0.5, "learned": "0.5"}}, {"odd": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_choice_of_another_shape_is_refused(store, change):
+    one = Reporter("a")
+    start, choice = one.start(), one.choice()
+    report = write(store, [start, choice._replace(data={**choice.data, **change}), one.end()])
+    assert report.refused == {"malformed": 1}
+    assert report.ended[0].choices == ()
