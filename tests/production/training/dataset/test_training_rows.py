@@ -189,3 +189,22 @@ def test_without_a_row_there_is_nothing_to_train_on(tmp_path: Path) -> None:
 
 def test_evidence_without_groups_has_no_rows(tmp_path: Path) -> None:
     assert written(tmp_path, "ppo", []) == []
+
+
+def test_a_holdout_without_a_row_is_said_and_the_others_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_rows, "can_write_parquet", lambda: True)
+    monkeypatch.setattr(training_rows, "write_parquet", lambda target: target.name)
+    (held,) = training_rows.held_out([training_rows._task(one) for one in GROUPS[:4]], 0.1)  # type: ignore[arg-type]
+    secret = EvidenceAttempt(total_reward=0.5, answer="[redacted:key]")
+    other = EvidenceAttempt(total_reward=0.1, answer="[redacted:key]")
+    groups = [
+        replace(one, attempts=(secret, other)) if training_rows._task(one) == held else one  # type: ignore[arg-type]
+        for one in GROUPS[:4]
+    ]
+    assert written(tmp_path, "dpo", groups, evaluation={"holdout_size": 0.1}) == ["preference"]
+    said = said_of_rows(tmp_path)
+    assert [one for one in said if one.endswith(": the same rows")] == ["preference.jsonl: the same rows"]
+    assert any("has no row to export" in one for one in said)
+    assert "no Parquet" not in said[-1]

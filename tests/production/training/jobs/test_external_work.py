@@ -192,3 +192,31 @@ def test_without_a_command_it_is_said_what_to_do(trainer: Trainer) -> None:
     trainer.command = ()
     with pytest.raises(SettingError, match=r"no service here trains by 'ppo'; set \[training\] command"):
         trainer.open()
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "trigger", "says"),
+    [
+        (DONE, 1, "fail", "the trainer said 'completed' and ended with code 1"),
+        (DONE, None, "finish", ""),
+        (RUNS, None, "fail", "the trainer is gone, and its last status was not 'completed'"),
+    ],
+)
+def test_how_a_trainer_ended_whose_code_may_be_unknown(
+    trainer: Trainer, said: Any, code: int | None, trigger: str, says: str
+) -> None:
+    trainer.say(said)
+    trainer.started.made[0].end(code)
+    outcome = trainer.work.look()
+    assert outcome is not None
+    assert (outcome.trigger, outcome.parts.get("error", {}).get("message", "")) == (trigger, says)
+    assert len(trainer.started.made) == 1
+
+
+def test_what_a_trainer_says_that_is_no_status_is_in_why_it_failed(trainer: Trainer) -> None:
+    trainer.say({"status": "queued"}, {"status": "queued", "more": 1}, "{")
+    trainer.started.made[0].end(2)
+    outcome = trainer.work.look()
+    assert outcome is not None
+    message = outcome.parts["error"]["message"]
+    assert "it printed 3 lines that are no status, the first: /status: 'queued' is not for a" in message

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.buses import BusPlace
@@ -92,3 +93,34 @@ def test_an_empty_event_is_dead(embedded: BusPlace, kind: bytes) -> None:
     bus.publish([asked(kind)])
     RequestIntake(bus, TrainingJobs(bus, "one")).step()
     assert [code for code, _ in dead(bus)] == ["schema"]
+
+
+@pytest.mark.parametrize(
+    ("read", "held", "lost"),
+    [
+        (3, [9, 12], "4 to 8"),
+        (3, [15], "4 to 11"),
+        (3, [], "4 to 11"),
+        (11, [12], ""),
+        (3, [4], ""),
+        (3, [5], "4 to 4"),
+    ],
+)
+def test_what_the_stream_let_go_of_is_what_is_neither_read_nor_there(
+    read: int, held: list[int], lost: str
+) -> None:
+    """The stream may have let go of more since the events at hand were fetched: from 12 on."""
+    said, kept = list[str](), dict[str, bytes]({"read": b"%d" % read})
+    rows = SimpleNamespace(
+        get=lambda key: (kept[key], 1), put=lambda key, value, _: kept.update({key: value}) or 2
+    )
+    intake = RequestIntake.__new__(RequestIntake)
+    intake._rows = rows  # type: ignore[assignment]
+    intake._bus = SimpleNamespace(  # type: ignore[assignment]
+        replay=lambda _: (SimpleNamespace(sequence=n) for n in held),
+        publish=lambda events: said.extend(dead_letter_of(one).message for one in events),
+    )
+    time = "2026-01-01T12:00:00Z"
+    intake._note([SimpleNamespace(sequence=n, time=time) for n in (12, 13)])  # type: ignore[misc]
+    assert [one.split(" before")[0].split("events ")[1] for one in said] == [lost][: bool(lost)]
+    assert kept["read"] == b"13"

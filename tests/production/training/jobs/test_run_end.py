@@ -8,10 +8,12 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import REPORT_JSON
 from pytest_tfgrpo.production.training.jobs.run_end import (
     TAIL_BYTES,
+    _results,
     end_of,
     failure,
     read_report,
     unfinished,
+    usage_of,
 )
 
 
@@ -67,3 +69,21 @@ def test_of_a_log_the_end_is_shown(tmp_path: Path) -> None:
     log.write_bytes(b"first " + b"\xff" * TAIL_BYTES + b" last")
     assert end_of(log).endswith("last")
     assert "first" not in end_of(log)
+
+
+def test_results_are_those_that_the_run_has() -> None:
+    baseline = {"mode": "baseline", "gt_score": {"mean": 0.25}}
+    first, last = ({"mode": "eval", "gt_score": {"mean": mean}} for mean in (0.5, 0.75))
+    bare = {"epochs": [baseline], "domains": [{"domain": "words", "mean": None}], "gain": None}
+    assert _results(bare) == {}
+    assert _results({"epochs": [first, last, baseline]}) == {"holdout_reward": 0.75}
+    unknown = {"mode": "eval", "gt_score": {"mean": None}}
+    assert _results({"epochs": [first, unknown], "gain": {"difference": 0.0}}) == {
+        "improvement_over_baseline": 0.0
+    }
+
+
+def test_a_bill_is_never_below_0() -> None:
+    times = {"started_at": "2026-01-01T00:01:00Z", "finished_at": "2026-01-01T00:00:00Z"}
+    for cost in ({}, {"cost": None}, {"cost": {"usd": None}}):
+        assert usage_of({**times, **cost}) == {"cost_usd": 0.0, "total_training_time_seconds": 0.0}

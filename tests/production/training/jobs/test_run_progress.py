@@ -7,7 +7,7 @@ import pytest
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.production.training.jobs.run_progress import RunProgress, parts_of
+from pytest_tfgrpo.production.training.jobs.run_progress import RunProgress, newest_run, parts_of
 from pytest_tfgrpo.runs.journal.journal import encode
 
 
@@ -93,3 +93,15 @@ def test_of_epochs_that_trained_equally_well_the_first_is_the_best(tmp_path: Pat
     found = progress.metrics()
     assert found["best"] == {"epoch": 2, "reward_mean": 0.5}
     assert found["current"] == {"reward_mean": 0.25, "reward_std": 0.0}
+
+
+def test_the_newest_run_is_the_last_by_name_that_has_begun(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no task")
+    assert newest_run(tmp_path) is None
+    for name in ("20260102T000000-aa", "20260103T000000-aa", "20260101T000000-aa", "20260104T000000-aa"):
+        run = tmp_path / "suite" / "runs" / name
+        run.mkdir(parents=True)
+        (run / JOURNAL).write_bytes(b"{" if "0104" in name else b"{}\n")
+    found = newest_run(tmp_path)
+    assert found is not None
+    assert found.name == "20260103T000000-aa"

@@ -191,6 +191,7 @@ def test_one_job_at_a_time_over_all_services_and_the_most_urgent_first(
         queue.go(1)
         other.go(1)
     assert (len(queue.started.made), other.started.made) == (1, [])
+    assert (queue.runner.step(), other.runner.step()) == (0, 0), "nothing changes"
     for name in ("three", "two", "one"):
         assert queue.process.flag("--tfgrpo-out") == str(queue.out(name))
         queue.write_run(name, end="complete")

@@ -20,7 +20,12 @@ from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.request import read_request
 from pytest_tfgrpo.production.training.settings import TRIGGERS as NAMES
 from pytest_tfgrpo.production.training.triggers.figures import FeedbackCount, figures_of
-from pytest_tfgrpo.production.training.triggers.training_triggers import EVERY_S, TrainingTriggers, last_cut
+from pytest_tfgrpo.production.training.triggers.training_triggers import (
+    EVERY_S,
+    TrainingTriggers,
+    last_cut,
+    new_request,
+)
 from pytest_tfgrpo.production.view.view import LoopView
 
 
@@ -204,3 +209,15 @@ def test_a_version_that_became_worse_asks_again_only_for_further_runs(watch: Wat
     assert watch.look() == 0
     bring(299, 1, 0.5)
     assert watch.look() == 1, "urgent, so without rest"
+
+
+def test_a_request_of_a_person_has_the_time_the_sample_and_the_id_it_is_given() -> None:
+    asked = new_request(
+        "manual", "high", base_model="small", sample_size=7, timestamp="2026-01-01T12:00:00Z", job_id="j"
+    ).payload
+    assert (asked["timestamp"], asked["training_job_id"]) == ("2026-01-01T12:00:00Z", "j")
+    assert asked["training_config"]["dataset"]["sample_size"] == 7
+    assert (asked["requester"], asked["metadata"]) == ("tfgrpo loop train", {"requested_by": "user"})
+    bare = new_request("manual", "high", base_model="small").payload
+    assert "sample_size" not in bare["training_config"]["dataset"]
+    assert bare["timestamp"] > "2026"

@@ -15,14 +15,16 @@ from support.feedback.training import FakeProcess, FakeStarter, request
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.evidence import EvidenceGroup
+from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.training.jobs.process import KEEPER
+from pytest_tfgrpo.production.training.jobs.process import KEEPER, LOG
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.versioned.learned_version import keep_learned
 from pytest_tfgrpo.production.training.jobs.versioned.trials import (
+    EVALUATION,
     IN_PROJECT,
     SAFETY,
     VersionPlan,
@@ -267,3 +269,45 @@ def test_safety_suites_spend_what_the_run_left_and_are_on_the_bill(folder: Path,
     assert [one.flag("--tfgrpo-budget-usd") for one in start.made] == ["0.5", "0.25", "0"]
     assert outcome.parts["resource_usage"] == {"cost_usd": 1.75}
     assert made.parts()["resource_usage"] == {"cost_usd": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("code", "stops", "says"),
+    [
+        (0, False, "the end"),
+        (1, False, "the end"),
+        (-9, False, None),
+        (None, False, None),
+        (-9, True, "the end"),
+    ],
+)
+def test_what_a_signal_ended_says_nothing_unless_the_job_was_stopped(
+    code: int | None, stops: bool, says: str | None, folder: Path, policies: Policies
+) -> None:
+    def end(process: FakeProcess) -> None:
+        (folder / SAFETY / LOG).write_text("the end")
+        process.end(code)
+        if stops:
+            trials.stop()
+
+    plan = VersionPlan(policies=policies, project=folder, safety=(), budget_usd=2.0)
+    trials = VersionTrials(JOB, folder, plan, FakeStarter(end))
+    assert trials._call(["pytest"]) == says
+    assert trials._process is not None
+    trials.stop()
+    assert trials._call(["pytest"]) == "", "nothing begins any more"
+
+
+def test_of_several_runs_of_one_suite_the_page_of_the_newest_is_kept(
+    folder: Path, policies: Policies
+) -> None:
+    trials = VersionTrials(
+        JOB, folder, VersionPlan(policies=policies, project=folder, safety=()), FakeStarter()
+    )
+    for run in ("r1", "r3", "r2"):
+        place = folder / EVALUATION / "before" / "task" / "runs" / run
+        place.mkdir(parents=True)
+        (place / REPORT_HTML).write_text(run)
+    kept = Path(trials.log({"gone.txt": folder / "gone.txt"}))
+    assert (kept / "evaluation-before.html").read_text() == "r3"
+    assert not (kept / "gone.txt").exists()
