@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.learning.library.library import of, save_library
 from pytest_tfgrpo.production.live.config import LiveConfig, load_live_config
 from pytest_tfgrpo.production.live.settings import PREFIX, TABLE
+from pytest_tfgrpo.suite.packs import load_pack
 
 POINT = """
 [points.config]
@@ -153,3 +154,23 @@ def test_a_file_that_cannot_be_loaded_is_named_while_it_could_be_used(
     with pytest.raises(SettingError, match=f"live.toml: points.config.arms.warm.{key}: "):
         load(tmp_path, f"{POINT}{key} = {value}", enabled=True)
     assert set(load(tmp_path, f"{POINT}{key} = {value}").points["config"].arms) == {"bare"}
+
+
+def test_a_pack_of_prompts_may_be_named_alone(tmp_path: Path) -> None:
+    pack = load_pack(ROOT / "prompt-packs" / "calendar")
+    shutil.copytree(ROOT / "prompt-packs" / "calendar", tmp_path / "calendar")
+    found = load(tmp_path, POINT + "prompt_pack = 'calendar'", enabled=True).points["config"].arms["warm"]
+    assert {name: one.stamp for name, one in found.packs.items()} == {pack.domain: pack.stamp}
+    (tmp_path / "none").mkdir()
+    with pytest.raises(SettingError, match="none is neither a prompt pack nor a folder of them"):
+        load(tmp_path, POINT + "prompt_pack = 'none'", enabled=True)
+
+
+def test_a_point_has_as_many_arms_as_is_said(tmp_path: Path) -> None:
+    def point(arms: int) -> str:
+        names = "".join(f"[points.config.arms.a{n}]\n" for n in range(arms))
+        return f"[points.config]\ndefault = 'a0'\n{names}"
+
+    assert len(load(tmp_path, point(32), enabled=True).points["config"].arms) == 32
+    with pytest.raises(SettingError, match="a point has 1 to 32 arms, not 33"):
+        load(tmp_path, point(33))

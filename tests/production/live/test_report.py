@@ -134,3 +134,27 @@ def test_a_status_has_what_a_store_knows(tmp_path: Path) -> None:
     assert (found["against_control"], found["failures_against_control"]) == (1.0, math.e)
     assert (found["rollouts"]["succeeded"], found["last_update"], found["selector"]) == (1, None, 0)
     assert (found["updates"], found["gate"]["state"]) == ({"executed": 0, "all": 0}, "pass")
+
+
+@pytest.mark.parametrize(
+    ("runs", "keys", "warned"), [(19, 1, False), (20, 9, True), (20, 10, False), (21, 10, True)]
+)
+def test_runs_that_share_their_keys_are_warned_of(
+    runs: int, keys: int, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [replace(rollout(n, [CHOICE], 0.5), run=f"k{n % keys}") for n in range(runs)]
+    monkeypatch.setattr(report, "newest", lambda _store, _runs: found)
+    store: Any = SimpleNamespace(updates=lambda after: [], update_counts=lambda: (0, 0))
+    told = [text for text in report_lines(store, 40) if text.startswith(f"warning: {runs} runs have only")]
+    assert bool(told) is warned
+
+
+def test_a_report_shows_twenty_categories_and_that_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["", *(f"c{n:02}" for n in range(21))]
+    found = [rollout(n, [CHOICE], 0.5, category=name) for n, name in enumerate([*names, *names[:20]])]
+    monkeypatch.setattr(report, "newest", lambda _store, _runs: found)
+    store: Any = SimpleNamespace(updates=lambda after: [], update_counts=lambda: (0, 0))
+    told = list(report_lines(store, 40))
+    assert told[-1] == "... 2 more categories, with fewer runs and no alert"
+    assert sum(text.startswith("(none)") for text in told) == 2
+    assert not [text for text in told if text.startswith(("c19", "c20"))]

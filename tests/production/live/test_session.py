@@ -1,6 +1,7 @@
 """What the application holds: runs, choices, and what never reaches the agent."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -350,3 +351,32 @@ def test_without_texts_a_tool_without_an_error_has_none(live: Live, backend: Bac
             run.tool("search", error)
     found = [event.data["error"] for event in backend.events if event.kind == "tool"]
     assert found == [None, "error", "KeyError"]
+
+
+def test_a_mark_that_fails_costs_no_choice(
+    live: Live, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = list[tuple[object, ...]]()
+
+    def mark(*said: object, version: str) -> None:
+        marked.append((*said[:1], version))
+        if len(marked) == 2:
+            raise RuntimeError("no span")
+
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", sys.modules.get("opentelemetry.trace", sys))
+    monkeypatch.setattr(backend, "mark", mark)
+    with live.run("ticket") as run:
+        for _ in range(2):
+            assert run.choose("config").name == "learned"
+    assert live.status()["swallowed"] == {"mark": 1}
+    stamp = live.config.points["config"].stamps["learned"]
+    assert marked == [("ticket", stamp)] * 2
+    assert len(backend.events) == 4
+
+
+@pytest.mark.parametrize("error", ["e" * 501, ValueError("e" * 600), ["e" * 600]])
+def test_a_long_error_of_a_tool_is_cut(live: Live, backend: Backend, error: object) -> None:
+    with live.run("ticket") as run:
+        run.tool("n" * 300, error)
+    (found,) = (event.data for event in backend.events if event.kind == "tool")
+    assert (len(found["name"]), len(found["error"])) == (200, 500)

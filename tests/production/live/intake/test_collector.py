@@ -331,3 +331,16 @@ def test_it_ends_once_all_is_written_or_cannot_be(
     buffer.closing, buffer.held = closing, held
     one: Any = SimpleNamespace(_buffer=buffer, _batch=batch, _cycle=SimpleNamespace(failures=failures))
     assert bool(Collector._finished(one)) is ends
+
+
+def test_a_child_process_begins_to_write_once_at_its_first_event():
+    begun = []
+    buffer = EventBuffer(1, begin=lambda: begun.append(1))
+    one, other = Reporter("a").start(), Reporter("b").start()
+    assert (buffer.put(one), len(begun)) == (True, 1)
+    assert (buffer.put(other), buffer.put(other), len(begun)) == (False, False, 1)
+    batch = LiveBatch()
+    buffer.drain(batch)
+    assert (batch.events, [event.run for event in batch.lost]) == ([one], ["b"])
+    assert "prompt" not in batch.lost[0].data
+    assert (buffer.put(other), buffer.dropped) == (True, 0)
