@@ -8,7 +8,13 @@ from pytest_tfgrpo.production.bus.settings import parse_options
 from pytest_tfgrpo.production.loop_setting import parse_folder, parse_words
 from pytest_tfgrpo.production.rewards.components import WEIGHTS
 from pytest_tfgrpo.production.rewards.settings import parse_weights
-from pytest_tfgrpo.production.training.settings import TRIGGERS, parse_safety, parse_triggers
+from pytest_tfgrpo.production.training.settings import (
+    TRIGGERS,
+    parse_checkpoint_args,
+    parse_domains,
+    parse_safety,
+    parse_triggers,
+)
 
 
 @pytest.mark.parametrize("value", ["efficiency=0.3, style = 0", {"efficiency": 0.3, "style": 0}])
@@ -86,3 +92,35 @@ def test_a_folder_is_a_path_or_empty() -> None:
     assert (parse_folder("a b"), parse_folder("")) == ("a b", "")
     with pytest.raises(ValueError, match="must be a folder, or empty"):
         parse_folder(" ")
+
+
+@pytest.mark.parametrize(
+    "value", ["order helper=orders, general = shop", {"order helper": "orders", "general": "shop"}]
+)
+def test_domains_of_a_suite_are_by_name_each_once(value: Any) -> None:
+    assert parse_domains(value) == {"order helper": "orders", "general": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("", "each name once"),
+        ("a=b, a=c", "each name once"),
+        ("=b", "letters, digits"),
+        ("a=", "letters, digits"),
+        ("a", "letters, digits"),
+        ("a=" + "b" * 65, "letters, digits"),
+        ({"a": "tfgrpo.x"}, "letters, digits"),
+        ({"": "b"}, "letters, digits"),
+    ],
+)
+def test_domains_that_are_none_are_named(value: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_domains(value)
+
+
+def test_arguments_that_run_a_checkpoint_have_its_place_or_there_are_none() -> None:
+    assert parse_checkpoint_args("") == ()
+    assert parse_checkpoint_args("-q --model={checkpoint}") == ("-q", "--model={checkpoint}")
+    with pytest.raises(ValueError, match=r"must have \{checkpoint\} in one of them"):
+        parse_checkpoint_args("--model=x")

@@ -6,10 +6,11 @@ import zlib
 import pytest
 
 from pytest_tfgrpo.production.service import reports
-from pytest_tfgrpo.production.service.answers import _varint
+from pytest_tfgrpo.production.service.answers import _varint, otlp_answer, otlp_status
 from pytest_tfgrpo.production.service.bodies import RefusedRequest, unpack
 from pytest_tfgrpo.production.service.openapi import openapi
 from pytest_tfgrpo.production.service.reports import FirstReports
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import OtlpForm
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,30 @@ def test_whoever_cannot_hear_of_an_error_causes_no_other() -> None:
 
 def test_a_scrape_is_refused_for_its_token_and_its_host_alone() -> None:
     assert openapi()["paths"]["/metrics"]["get"]["responses"].keys() == {"200", "401", "421", "503"}
+
+
+@pytest.mark.parametrize(
+    ("form", "rejected", "media_type", "body"),
+    [
+        ("json", 0, "application/json", b"{}"),
+        ("json", 2, "application/json", b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "m"}}'),
+        ("protobuf", 0, "application/x-protobuf", b""),
+        ("protobuf", 2, "application/x-protobuf", b"\x0a\x05\x08\x02\x12\x01m"),
+    ],
+)
+def test_an_export_that_is_taken_in_part_says_how_much_is_not(
+    form: OtlpForm, rejected: int, media_type: str, body: bytes
+) -> None:
+    found = otlp_answer(form, "Spans", rejected, "m")
+    assert (found.status, found.media_type, found.body) == (200, media_type, body)
+
+
+def test_a_refusal_is_a_status_with_a_message_in_the_form_that_was_sent() -> None:
+    refused = otlp_status("json", 400, "m")
+    assert (refused.status, refused.media_type, refused.body) == (
+        400,
+        "application/json",
+        b'{"message": "m"}',
+    )
+    refused = otlp_status("protobuf", 413, "m")
+    assert (refused.status, refused.media_type, refused.body) == (413, "application/x-protobuf", b"\x12\x01m")

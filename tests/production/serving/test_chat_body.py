@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tfgrpo.production.serving.chat_body import ChatBody, read_chat
+from pytest_tfgrpo.production.serving.chat_body import ChatBody, last_user, read_chat
 
 USER = {"role": "user", "content": "Where is my parcel?"}
 
@@ -125,3 +125,9 @@ def test_any_body_with_messages_is_read_as_json_reads_it(
     assert found is not None
     system = {"role": "system", "content": "A"}
     assert json.loads(found.with_texts(["A"], "system")) == {**value, "messages": [system, first, *rest]}
+
+
+def test_the_last_message_of_the_user_is_found_from_behind() -> None:
+    other = {"role": "assistant"}
+    some: list[list[dict[str, str]]] = [[], [other, other], [USER, other], [other, USER, USER, other]]
+    assert [last_user(found) for found in some] == [0, 0, 0, 2]

@@ -110,3 +110,38 @@ def test_of_the_runs_that_go_on_the_newest_are_remembered() -> None:
     results = [{"role": "tool", "tool_call_id": f"call_{n}"} for n in range(3)]
     found = [runs.begin("s", [ASKED, result]) for result in results]
     assert [one == run for one, run in zip(found, begun, strict=True)] == [False, True, True]
+
+
+def test_parts_of_a_call_without_a_place_are_of_the_first_call() -> None:
+    parts: list[Any] = [
+        {"index": 0, "id": "call_0", "function": {"name": "tool", "arguments": "{"}},
+        {"function": {"arguments": "}"}},
+        {"index": "x", "id": 7, "function": {"arguments": 8}},
+        "odd",
+    ]
+    (call,) = said(streamed(*[[{"delta": {"tool_calls": [part]}}] for part in parts]))["tool_calls"]
+    assert call == {"type": "function", "id": "call_0", "function": {"name": "tool", "arguments": "{}"}}
+
+
+def test_a_span_says_nothing_of_what_is_not_known() -> None:
+    call, run = passed(b"", {"temperature": 0}, status=0, error="closed")
+    assert (call.failed, call.message, run.failed) == (True, "closed", False)
+    assert call.attributes["gen_ai.request.temperature"] == 0
+    assert not [key for one in (call, run) for key, value in one.attributes.items() if value in (None, "")]
+    assert run.attributes["gen_ai.agent.name"] == "proxied"
+    assert passed(b"{}", domain="orders")[1].attributes["gen_ai.agent.name"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "why"),
+    [
+        (200, b"{}", "HTTP 200"),
+        (500, b'{"error": {"message": "down"}}', "HTTP 500: down"),
+        (429, b'{"error": "slow"}', "HTTP 429: slow"),
+        (200, b'{"choices": [{"message": {"role": "assistant"}}]}', ""),
+        (201, b'{"choices": [{"message": {"role": "assistant"}}]}', "HTTP 201"),
+    ],
+)
+def test_an_answer_that_is_none_says_why(status: int, answer: bytes, why: str) -> None:
+    call, run = passed(answer, status=status)
+    assert (call.message, call.failed, run.failed) == (why, bool(why), False)

@@ -16,7 +16,7 @@ from pytest_tfgrpo.production.serving.last_known import ServedState
 from pytest_tfgrpo.production.serving.policy import VersionChoice
 from pytest_tfgrpo.production.serving.proxy import LARGEST_READ, CutAnswer
 from pytest_tfgrpo.production.serving.served_version import ServedVersion
-from pytest_tfgrpo.production.serving.upstream import UpstreamFault
+from pytest_tfgrpo.production.serving.upstream import UpstreamFault, UpstreamRequest
 
 ASKED = {"role": "user", "content": "May I get a refund for my order?"}
 NEXT = {"role": "user", "content": "And where is the parcel?"}
@@ -367,3 +367,21 @@ def test_an_answer_of_unknown_length_is_sent_as_it_arrives(proxy: LocalProxy, up
         FakeAnswer(chunks=[b"data: 1\n\n", b"data: [DONE]\n\n"], headers=(("content-type", "x"),))
     ]
     assert proxy.chat(ASKED, stream=True).body == b"data: 1\n\ndata: [DONE]\n\n"
+
+
+def test_an_answer_that_is_sent_as_it_arrives_comes_to_its_end(proxy: LocalProxy) -> None:
+    sent = list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    passing = proxying._Passing(UpstreamRequest("GET", "/x", [], b""), {b"x-a": "b"}, None)
+    answer = FakeAnswer(chunks=[b"a", b"b"], headers=(), status=600)
+    asyncio.run(proxy.app._relay(answer, passing, send, lambda: None))
+    start, *parts = sent
+    assert (start["status"], start["headers"]) == (502, [(b"x-a", b"b")])
+    assert [(one["body"], one.get("more_body", False)) for one in parts] == [
+        (b"a", True),
+        (b"b", True),
+        (b"", False),
+    ]

@@ -5,6 +5,7 @@ import resource
 import pytest
 
 from pytest_tfgrpo.production.serving.run_proxy import connections_within
+from pytest_tfgrpo.production.serving.settings import ProxySettings
 
 INFINITE = resource.RLIM_INFINITY
 
@@ -37,3 +38,18 @@ def test_a_limit_that_cannot_be_raised_is_kept(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (300, 4096))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     assert connections_within(1000) == 100
+
+
+@pytest.mark.parametrize(
+    ("upstream", "host", "port", "url"),
+    [
+        ("http://m/v1", "127.0.0.1", 4319, "http://127.0.0.1:4319/v1"),
+        ("http://m/v1", "::1", 80, "http://[::1]:80/v1"),
+        ("http://m/v1", "127.0.0.1", 0, ""),
+        ("", "127.0.0.1", 4319, ""),
+    ],
+)
+def test_clients_are_given_an_address_where_there_is_a_proxy_at_a_known_port(
+    upstream: str, host: str, port: int, url: str
+) -> None:
+    assert ProxySettings(upstream=upstream, host=host, port=port, collect=False).url == url

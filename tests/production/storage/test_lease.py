@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 from support.buses import STREAM, BusPlace, events, texts
@@ -10,7 +11,7 @@ from support.buses import STREAM, BusPlace, events, texts
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import STATE
-from pytest_tfgrpo.storage.lease import Lease
+from pytest_tfgrpo.storage.lease import Lease, lease_holder, lease_state
 
 TTL_S = 10.0
 
@@ -142,3 +143,54 @@ def test_a_row_that_is_damaged_is_named_and_taken_by_nobody(one: Holder, value: 
     with pytest.raises(BusError, match=r"the row 'lease\.work' of the table state holds no lease, but b"):
         one.lease.hold()
     assert one.bus.table(STATE).get("lease.work")[0] == value
+
+
+def test_who_has_a_job_and_what_was_kept_of_it_can_be_seen(one: Holder) -> None:
+    table = one.bus.table(STATE)
+    assert (lease_holder(table, "work"), lease_state(table, "work")) == ("", None)
+    assert one.lease.hold()
+    one.lease.publish([], {"place": 3})
+    assert (lease_holder(table, "work"), lease_state(table, "work")) == ("one", {"place": 3})
+    one.lease.release()
+    assert (lease_holder(table, "work"), lease_state(table, "work")) == ("", {"place": 3})
+
+
+def test_a_lease_is_renewed_after_a_third_of_its_time(one: Holder) -> None:
+    table = one.bus.table(STATE)
+    assert one.lease.hold()
+    first = table.get("lease.work")[1]
+    assert one.after(TTL_S / 3 - 0.01)
+    assert table.get("lease.work")[1] == first
+    assert one.after(0.01)
+    assert table.get("lease.work")[1] > first
+
+
+def test_a_lease_that_cannot_be_let_go_of_runs_out_by_itself(
+    one: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert one.lease.hold()
+    with monkeypatch.context() as away:
+        away.setattr(one.lease, "_table", SimpleNamespace(put=_refuse))
+        one.lease.release()
+    assert not one.lease.held
+    assert lease_holder(one.bus.table(STATE), "work") == "one"
+
+
+def _refuse(*_: object) -> int:
+    raise BusError("the server is away")
+
+
+def test_what_was_published_stands_though_the_lease_was_taken_meanwhile(one: Holder, two: Holder) -> None:
+    """As of a store that is not atomic: another took the row behind the events."""
+    assert one.lease.hold()
+    stored = one.lease._store.publish
+
+    def overtaken(*given: object) -> list[int]:
+        sequences = stored(*given)  # type: ignore[arg-type]
+        two.lease.hold()
+        assert two.after(TTL_S)
+        return sequences
+
+    one.lease._store = SimpleNamespace(publish=overtaken)  # type: ignore[assignment]
+    assert one.lease.publish(events(1), {"place": 1}) == [1]
+    assert (one.lease.held, two.lease.state) == (False, {"place": 1})

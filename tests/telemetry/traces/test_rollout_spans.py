@@ -123,3 +123,23 @@ def test_counts_are_exact_where_threads_count_too() -> None:
     for thread in threads:
         thread.join()
     assert sum(counts.counted.values()) == 8000
+
+
+def test_a_turn_that_begins_once_its_rollout_has_ended_is_late(bench: Bench) -> None:
+    spans = bench.open()
+    with spans.around():
+        bench.begin()()
+        assert len(spans.take()) == 1
+        bench.begin()()
+    assert (dict(spans.unused), bench.counts.counted, len(spans.keys)) == ({"late": 1}, {"late": 1}, 1)
+
+
+def test_what_was_not_used_is_one_sentence_where_it_was_looked_for() -> None:
+    counts = SpanCounts()
+    counts.wanted = True
+    assert counts.warnings == []
+    counts.count("odd")
+    counts.count("loop", 2)
+    assert counts.warnings == ["spans of the agent that became no frames: 2 loop (its own ancestor), 1 odd"]
+    counts.wanted = False
+    assert counts.warnings == []

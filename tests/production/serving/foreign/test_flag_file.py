@@ -60,6 +60,7 @@ def test_each_transition_is_written_and_a_growing_share_begins_where_it_began(
         assert (file.step(), file.step()) == (1, 0)
         flag = json.loads(path.read_text())["flags"][FLAG]
         assert flag["defaultVariant"] == "v1"
+        assert flag["metadata"] == {"deployment": serving.ramp.deployment}
         condition, draw, other = flag["targeting"]["if"]
         assert (condition, other) == ({"var": "targetingKey"}, None)
         key, first, second = draw["fractional"]

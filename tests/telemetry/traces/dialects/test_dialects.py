@@ -195,3 +195,21 @@ def test_a_user_and_a_session_of_a_span_come_before_those_of_its_resource() -> N
     found = identity(said, {"enduser.id": "service", "user.id": "service", "session.id": "s0"})
     assert (found.user, found.session) == ("ada", "s1")
     assert identity({}, {"user.id": "service"}).user == "service"
+
+
+@pytest.mark.parametrize(
+    ("failed", "content", "error"), [(True, "boom", "own"), (False, "boom", "boom"), (False, "", "_OTHER")]
+)
+def test_a_tool_whose_message_says_that_it_failed_has_failed(failed: bool, content: str, error: str) -> None:
+    result = {"type": "tool", "data": {"tool_call_id": "c1", "content": content, "status": "error"}}
+    (step,) = [
+        read_span(
+            TraceSpan(
+                key=("a" * 32, "b" * 16), parent="", name="t", start_ns=1, end_ns=2, failed=failed,
+                message="own" if failed else "",
+                attributes={"openinference.span.kind": "TOOL", "output.value": json.dumps(result)},
+            )
+        ).step
+    ]  # fmt: skip
+    assert step is not None
+    assert (step.error, step.answered, step.call) == (error, "", "c1")
