@@ -75,6 +75,8 @@ def test_a_pack_may_have_its_texts_in_front_of_the_first_message_of_the_user() -
         b"\xff\xfe",
         b'{"messages": [{}]} more',
         b'{"messages" [{}]}',
+        b'["messages": [{}]}',
+        b'{"messages": [{}]]',
         b'{"messages": ' + b"[" * 100_000,
     ],
 )

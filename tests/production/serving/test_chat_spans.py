@@ -145,3 +145,11 @@ def test_a_span_says_nothing_of_what_is_not_known() -> None:
 def test_an_answer_that_is_none_says_why(status: int, answer: bytes, why: str) -> None:
     call, run = passed(answer, status=status)
     assert (call.message, call.failed, run.failed) == (why, bool(why), False)
+
+
+def test_of_the_parts_of_a_message_the_texts_alone_are_kept() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "x"}}
+    parts = [picture, {"type": "text", "text": "What is it?"}, "odd"]
+    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": parts}]
+    (kept,) = json.loads(str(passed(b"{}", {"messages": messages})[0].attributes["gen_ai.input.messages"]))
+    assert kept["content"] == [parts[1]]

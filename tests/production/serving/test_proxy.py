@@ -376,12 +376,19 @@ def test_an_answer_that_is_sent_as_it_arrives_comes_to_its_end(proxy: LocalProxy
         sent.append(message)
 
     passing = proxying._Passing(UpstreamRequest("GET", "/x", [], b""), {b"x-a": "b"}, None)
-    answer = FakeAnswer(chunks=[b"a", b"b"], headers=(), status=600)
-    asyncio.run(proxy.app._relay(answer, passing, send, lambda: None))
-    start, *parts = sent
-    assert (start["status"], start["headers"]) == (502, [(b"x-a", b"b")])
+    for status in (599, 600):
+        sent.clear()
+        answer = FakeAnswer(chunks=[b"a", b"b"], headers=(), status=status)
+        asyncio.run(proxy.app._relay(answer, passing, send, lambda: None))
+        start, *parts = sent
+        assert (start["status"], start["headers"]) == (599 if status == 599 else 502, [(b"x-a", b"b")])
     assert [(one["body"], one.get("more_body", False)) for one in parts] == [
         (b"a", True),
         (b"b", True),
         (b"", False),
     ]
+
+
+def test_an_answer_names_no_version_where_none_is_known() -> None:
+    names = {name for name, _ in LocalProxy().chat(ASKED).headers}
+    assert not {name for name in names if name.startswith("x-tfgrpo")}

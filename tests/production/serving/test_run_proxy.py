@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from pytest_tfgrpo.production.serving.run_proxy import connections_within
-from pytest_tfgrpo.production.serving.settings import ProxySettings
+from pytest_tfgrpo.production.serving.settings import ProxySettings, parse_upstream
 
 INFINITE = resource.RLIM_INFINITY
 
@@ -53,3 +53,10 @@ def test_clients_are_given_an_address_where_there_is_a_proxy_at_a_known_port(
     upstream: str, host: str, port: int, url: str
 ) -> None:
     assert ProxySettings(upstream=upstream, host=host, port=port, collect=False).url == url
+
+
+def test_the_upstream_is_a_base_url_or_none() -> None:
+    assert (parse_upstream(""), parse_upstream("https://m.example/v1/")) == ("", "https://m.example/v1")
+    for odd in ("m.example/v1", "ftp://m/v1", "http://", "http://u@m/v1", "http://m/v1?a=b", "http://m/v1#a"):
+        with pytest.raises(ValueError, match="must be the base URL of a model server"):
+            parse_upstream(odd)

@@ -331,6 +331,8 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
         "was": "needs_approval",
     }
     policies.decide("v2", "approved", by="ada", reason="", at=NOON)
+    kept = policies.judge("v2", safe=True, score=0.9, by="grace", reason="again", at=NOON)
+    assert (kept.state, kept.by) == ("approved", "ada"), "a person decided"
     unsafe = policies.judge("v2", safe=False, by="grace", reason="line 3", at=NOON)
     assert (unsafe.state, unsafe.by, unsafe.reason) == ("rejected", "grace", "line 3")
     assert not candidate_of(policies, "v2").safety_checks_passed

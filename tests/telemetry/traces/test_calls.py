@@ -114,3 +114,15 @@ def test_what_only_a_result_tells_of_is_no_call_and_an_agent_tells_where_there_i
     found = with_calls(agent, [tool(20, call="c1")])
     assert [(step.name, step.answered) for step in found] == [("clock", "noon")]
     assert with_calls(turn(0), [turn(10)]) == (turn(10),)
+
+
+def test_a_span_is_one_call_though_several_would_fit() -> None:
+    asked = turn(10, *(call(arguments=text) for text in "123"), answers=3)
+    assert tools(asked, tool(20, asked="x", answered="a")) == [
+        ("clock", "2", ""),
+        ("clock", "3", ""),
+        ("clock", "1", "a"),
+    ]
+    alike = turn(10, *(call(f"c{n}", arguments="1") for n in range(3)), answers=3)
+    found = with_calls(turn(0), [alike, tool(20, asked="1")])
+    assert [step.call for step in found if step.kind == "tool"] == ["c1", "c2", "c0"]

@@ -229,3 +229,16 @@ def test_a_call_whose_span_has_a_text_alone_has_the_arguments_of_the_message_tha
     ).steps()
     told = [step.asked for step in steps if step.kind == "tool"]
     assert told == ['{"city":"Rome"}', "Rome"], "an id of two calls names neither"
+
+
+def test_a_run_that_lacks_a_span_is_none_and_others_go_on() -> None:
+    torn = span(3, "chat", parent=2)
+    torn["startTimeUnixNano"] = "soon"
+    forest = forest_of(agent(1), agent(2), torn, span(5, "chat", parent=1))
+    assert [run.key[1] for run in forest.runs()] == [f"{1:016x}"]
+    assert {one.reason for one in forest.refused} == {RefusedTrace.MALFORMED, RefusedTrace.INCOMPLETE}
+    nameless = span(7, "chat", parent=1)
+    nameless["spanId"] = "?"
+    forest = forest_of(agent(1), nameless)
+    assert forest.runs() == []
+    assert [one.reason for one in forest.refused] == [RefusedTrace.BAD_ID, RefusedTrace.INCOMPLETE]

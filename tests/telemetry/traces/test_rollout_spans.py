@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import set_span_in_context
 from support.abandoned import abandon, repeat_among_collections
 
 from pytest_tfgrpo.telemetry.traces import rollout_spans
@@ -143,3 +144,27 @@ def test_what_was_not_used_is_one_sentence_where_it_was_looked_for() -> None:
     assert counts.warnings == ["spans of the agent that became no frames: 2 loop (its own ancestor), 1 odd"]
     counts.wanted = False
     assert counts.warnings == []
+
+
+def test_spans_beyond_what_is_kept_of_a_rollout_are_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollout_spans, "MOST_SPANS", 2)
+    spans = bench.open()
+    with spans.around():
+        for _ in range(3):
+            bench.begin()()
+    assert len(spans.take()) == 2
+    assert (dict(spans.unused), bench.counts.counted) == ({"too_many": 1}, {"too_many": 1})
+
+
+def test_a_span_in_a_thread_of_its_own_belongs_to_the_rollout_of_its_parent(bench: Bench) -> None:
+    spans, other = bench.open(), bench.open()
+    with spans.around():
+        parent = bench.tracer.start_span("agent")
+    below = set_span_in_context(parent)
+    with other.around():
+        bench.tracer.start_span("chat", context=below, attributes=CHAT).end()
+    parent.end()
+    bench.tracer.start_span("chat", context=below, attributes=CHAT).end()  # its parent has ended
+    assert (len(spans.take()), len(other.take()), bench.counts.counted) == (3, 0, {})

@@ -73,7 +73,7 @@ def test_an_event_that_lacks_a_key_is_named_by_its_line(tmp_path: Path) -> None:
 
 
 def test_of_epochs_that_trained_equally_well_the_first_is_the_best(tmp_path: Path) -> None:
-    groups = [(1, [0.25, 0.25]), (2, [0.0, 1.0]), (3, [0.5]), (4, [0.25])]
+    groups = [(1, [0.25, 0.25]), (2, [0.0, 1.0]), (3, [0.5]), (4, [0.125, 0.375])]
     lines = [
         encode(
             n,
@@ -92,7 +92,7 @@ def test_of_epochs_that_trained_equally_well_the_first_is_the_best(tmp_path: Pat
     progress.look()
     found = progress.metrics()
     assert found["best"] == {"epoch": 2, "reward_mean": 0.5}
-    assert found["current"] == {"reward_mean": 0.25, "reward_std": 0.0}
+    assert found["current"] == {"reward_mean": 0.25, "reward_std": 0.125}
 
 
 def test_the_newest_run_is_the_last_by_name_that_has_begun(tmp_path: Path) -> None:
