@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.production.serving import chat_spans
+from pytest_tfgrpo.production.serving import chat_spans, recording
 from pytest_tfgrpo.production.serving.chat_body import read_chat
 from pytest_tfgrpo.production.serving.chat_spans import ChatExchange, spans_of, unpacked
+from pytest_tfgrpo.production.serving.recording import LEFT, ChatRecord, PassingChat
 from pytest_tfgrpo.production.serving.run_traces import GoingRun, RunTraces
+from pytest_tfgrpo.production.serving.served_version import NOTHING
 from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 ASKED = {"role": "user", "content": "May I get a refund?"}
@@ -153,3 +155,38 @@ def test_of_the_parts_of_a_message_the_texts_alone_are_kept() -> None:
     messages = [{"role": "system", "content": "S"}, {"role": "user", "content": parts}]
     (kept,) = json.loads(str(passed(b"{}", {"messages": messages})[0].attributes["gen_ai.input.messages"]))
     assert kept["content"] == [parts[1]]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "chunks", "kept"),
+    [
+        (200, "", [b"{}"], [(True, "")]),
+        (200, "the answer was cut: closed", [b"{}"], [(False, "the answer was cut: closed")]),
+        (500, "", [b"{}"], [(False, "")]),
+        (200, LEFT, [b"{}"], [(True, "")]),
+        (0, LEFT, [], [(False, LEFT)]),
+        (404, "", [b"{}"], []),
+    ],
+)
+def test_a_whole_answer_ends_its_run_and_is_handed_over_once(
+    status: int, error: str, chunks: list[bytes], kept: list[tuple[bool, str]]
+) -> None:
+    chat, added = read_chat(json.dumps({"messages": [ASKED]}).encode()), list[ChatExchange]()
+    assert chat is not None
+    record = ChatRecord(PassingChat(chat, {}), "v2", NOTHING, RunTraces(), added.append)
+    for chunk in chunks:
+        record.keep(chunk)
+    for _ in range(2):
+        record.end(status, "", error)
+    assert [(one.ends_run, one.error) for one in added] == kept
+
+
+def test_of_a_long_answer_no_more_is_kept_than_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "LARGEST_ANSWER", 3)
+    chat, added = read_chat(json.dumps({"messages": [ASKED]}).encode()), list[ChatExchange]()
+    assert chat is not None
+    record = ChatRecord(PassingChat(chat, {}), "v2", NOTHING, RunTraces(), added.append)
+    for chunk in (b"ab", b"cd", b"ef"):
+        record.keep(chunk)
+    record.end(200, "")
+    assert added[0].answer == b"abcd"
