@@ -9,8 +9,9 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from pytest_tfgrpo.core.texts.text import line
@@ -40,8 +41,7 @@ def guard_exits(tell: Callable[[str], None] = tell_stderr) -> Iterator[None]:
     with _lock:
         _tellers.append(tell)  # at first: from here on no other run's end takes the guards away
         if not _undo:
-            for name in ENDS:
-                _replace(name, _guard(name, getattr(os, name), os.getpid()))
+            _replace({name: _guard(name, getattr(os, name), os.getpid()) for name in ENDS})
     try:
         yield
     finally:
@@ -75,10 +75,13 @@ def _caller() -> str:
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
-def _replace(name: str, guard: Callable[..., Any]) -> None:
-    really = guard.really  # type: ignore[attr-defined]
-    for module in tuple(sys.modules.values()):
+def _replace(guards: Mapping[str, Callable[..., Any]]) -> None:
+    for module in tuple(sys.modules.values()):  # thousands, so few steps for each
         space = getattr(module, "__dict__", {})
-        if space.get(name) is really:
-            space[name] = guard
-            _undo.append(lambda space=space: space.__setitem__(name, really))  # type: ignore[misc]
+        if space.keys().isdisjoint(guards):
+            continue
+        for name, guard in guards.items():
+            really = guard.really  # type: ignore[attr-defined]
+            if space.get(name) is really:
+                space[name] = guard
+                _undo.append(partial(space.__setitem__, name, really))
