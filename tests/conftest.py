@@ -135,8 +135,8 @@ def lean_runs() -> Iterator[None]:
     from pytest_tfgrpo.gate import sample_size
 
     with lean(), unsynced(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample_size, "DRAWS", 20)  # a baseline that is saved simulates a second of builds
-        patch.setattr(sample_size, "FEWER_DRAWS", 20)
+        patch.setattr(sample_size, "DRAWS", 5)  # a baseline that is saved simulates a second of builds
+        patch.setattr(sample_size, "FEWER_DRAWS", 5)
         yield
 
 
