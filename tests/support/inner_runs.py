@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import metadata
+from types import ModuleType
 from typing import Any
 
 import pytest
 from _pytest.fixtures import FixtureManager
+
+PARSE = FixtureManager.parsefactories
+"""Looks for fixtures in all names of a plugin."""
 
 
 class Installed:
@@ -23,15 +29,40 @@ class Installed:
         return value
 
 
+_find = metadata.distribution
+
+
+@cache
+def _distribution(name: str) -> Installed:
+    return Installed(_find(name))
+
+
+@cache
+def _has_fixtures(module: ModuleType) -> bool:
+    return any(type(value).__name__ == "FixtureFunctionDefinition" for value in vars(module).values())
+
+
+def _parse(manager: FixtureManager, *args: Any, **options: Any) -> None:
+    """Skip modules of pytest without fixtures; versions that name no holder mark fixtures in another way."""
+    holder = options.get("holder")
+    own = isinstance(holder, ModuleType) and holder.__name__.startswith("_pytest.")
+    if not own or _has_fixtures(holder):
+        PARSE(manager, *args, **options)
+
+
 @contextmanager
 def lean() -> Iterator[None]:
-    """Look once for what is installed, and for no fixture behind a decorator: that is a third of a small run.
+    """Spare runs of pytest and of our command line what is the same in all.
 
-    Versions of pytest that do not look for one have no such method.
+    Look once for what is installed and for fixtures of pytest itself, for none behind a decorator, and for
+    no translation of a parser's words. Versions of pytest that look behind no decorator have no such method.
     """
     find = metadata.distributions
     installed = [Installed(one) for one in find()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metadata, "distributions", lambda **at: find(**at) if at else installed)
+        patch.setattr(metadata, "distribution", _distribution)
+        patch.setattr(argparse, "_", str)
+        patch.setattr(FixtureManager, "parsefactories", _parse)
         patch.setattr(FixtureManager, "_check_for_wrapped_fixture", lambda *_: None, raising=False)
         yield
