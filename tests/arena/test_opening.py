@@ -159,3 +159,6 @@ def test_an_error_is_a_bug_where_our_own_code_raised_it(files: list[Path], bug: 
     assert failure_of(told, by_hook=False)[1] == ""
     told.__cause__ = raised(ValueError("no"), *files)
     assert bool(failure_of(told, by_hook=False)[1]) is bug
+    around = raised(StoreError("no"), *files)
+    around.__cause__ = told
+    assert bool(failure_of(around, by_hook=False)[1]) is bug

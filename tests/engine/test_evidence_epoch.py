@@ -204,6 +204,8 @@ def test_a_run_whose_evidence_epoch_has_ended_goes_on_without_the_file(
     )
     with pytest.raises(SettingError, match=r"there is no file .*evidence\.jsonl'; restore it"):
         run(tmp_path)
+    with pytest.raises(SettingError, match=r"there is no file .*other\.jsonl'; restore it"):
+        run(tmp_path, resume="latest", evidence="other.jsonl")
     (tmp_path / "away.jsonl").rename(tmp_path / FILE)
     assert figures(run(tmp_path, task_id="anew").run) == figures(made.run)
 

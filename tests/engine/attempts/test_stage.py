@@ -3,10 +3,12 @@
 import asyncio
 import gc
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from support.builders import make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import BUDGET, JournalError, ProviderError
@@ -115,6 +117,27 @@ def test_a_stage_that_raises_is_an_error_of_its_rollout_whose_cost_is_kept(
     assert {r.cost_usd for r in rollouts} == {None if raises == "before" else 0.01}
     assert sum(one.startswith("after") for one in outer.seen) == len(rollouts) == 4
     assert load_run(tmp_path / "run").phases == run.phases
+
+
+def test_what_follows_an_attempt_passes_the_innermost_stage_first() -> None:
+    seen: list[str] = []
+
+    class Named(Stage):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def checked(self, slot: Slot, rollout: Rollout) -> Rollout:
+            seen.append(f"{self.name} checks {rollout.answer}")
+            return replace(rollout, answer=f"{rollout.answer} {self.name}")
+
+        async def undo(self, slot: Slot) -> None:
+            seen.append(f"{self.name} undoes")
+
+    stages, slot = Stages([Named("outer"), Named("inner")], seen.append), cast("Slot", None)
+    left = asyncio.run(stages.checked(slot, make_rollout(answer="3")))
+    asyncio.run(stages.undo(slot))
+    assert left.answer == "3 inner outer"
+    assert seen == ["inner checks 3", "outer checks 3 inner", "inner undoes", "outer undoes"]
 
 
 @pytest.mark.parametrize("raises", ["begin", "close"])

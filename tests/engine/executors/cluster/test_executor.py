@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 import platform
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,3 +155,16 @@ def test_a_cluster_that_cannot_call_the_actor_is_left(
     with pytest.raises(SettingError, match="no"):
         executor.require_cluster(setup, job_of(tmp_path), "", 2)
     assert (made[0].closed, executor._checked) == ([False], {})
+
+
+@pytest.mark.parametrize(("gpus", "fits"), [((0.0, 1.0), True), ((1.0, 0.0), True), ((0.0, 0.5), False)])
+def test_one_node_that_has_what_a_rollout_needs_is_enough(gpus: tuple[float, ...], fits: bool) -> None:
+    nodes = [ClusterNode(id=f"{n}", host=f"h{n}", resources={"GPU": gpu}) for n, gpu in enumerate(gpus)]
+    ready: Any = SimpleNamespace(
+        outfit=SimpleNamespace(need=Resources(gpu=1)),
+        cluster=SimpleNamespace(nodes=lambda: nodes),
+        file=SimpleNamespace(path="executor.toml"),
+    )
+    said = r"executor\.toml: a rollout of 'solver' needs 1 GPU, .*; they have 'h0' 0 GPU; 'h1' 0\.5 GPU$"
+    with nullcontext() if fits else pytest.raises(SettingError, match=said):
+        executor._require_resources(ready, "solver")

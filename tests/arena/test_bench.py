@@ -1,0 +1,28 @@
+"""A run whose sweeps become known one after another: what it holds is released."""
+
+import asyncio
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.arena.bench import releasing
+
+
+def test_all_that_a_job_holds_is_closed_whatever_the_run_and_each_of_them_raise() -> None:
+    closed: list[str] = []
+
+    async def close(name: str) -> None:
+        closed.append(name)
+        raise OSError(name)
+
+    async def use(job: Any) -> None:
+        async with releasing(job):
+            raise ValueError("the run broke")
+
+    actor = SimpleNamespace(aclose=partial(close, "actor"))
+    job = SimpleNamespace(actor=actor, closing=(partial(close, "judge"), partial(close, "teacher")))
+    with pytest.raises(ValueError, match="the run broke"):
+        asyncio.run(use(job))
+    assert closed == ["actor", "judge", "teacher"]
