@@ -116,6 +116,22 @@ def test_a_gate_misses_the_eval_scenarios_of_its_baseline_unless_they_run_elsewh
     assert asked == ([] if scenarios is None else [scenarios])
 
 
+@pytest.mark.parametrize(("partial", "gates"), [("", ["gate"]), ("-k words", [])])
+def test_a_part_of_the_suite_without_eval_scenarios_has_no_gate_that_fails(
+    partial: str, gates: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = resolve({"baseline": "main"}, {}, {})
+    monkeypatch.setattr(session, "_missing_eval", lambda settings, root, elsewhere: "missing")
+    monkeypatch.setattr(session, "make_gates", lambda home, owner, named, agent: ["gate"])
+    monkeypatch.setattr(session.RunFile, "of", lambda session: None)
+    own: Any = object.__new__(session.TfgrpoSession)
+    own.config = SimpleNamespace(getoption=lambda name, default: default, rootpath=Path("/suite"))
+    own.settings, own._partial, own._unrun = settings, partial, ""
+    own._agents, own._catalog = [SimpleNamespace(settings=settings, name="")], SimpleNamespace(scenarios={})
+    assert own._without_eval(None) == gates
+    assert own._unrun == ("missing" if gates else "")
+
+
 def test_a_scenario_file_is_refused_by_its_problems_alone() -> None:
     with pytest.raises(ScenarioError) as refusal:
         raise ScenarioError("a.scenario.yaml:3: no prompt")

@@ -84,6 +84,9 @@ def test_what_may_be_claimed_is_said_with_its_test() -> None:
     assert claimed(labels=labels) == (
         "by people's labels, this library does better (p below 0.05 is needed); no placebo was run"
     )
+    assert claimed(labels={**labels, "gain": -0.1, "claim": "worse"}) == (
+        "by people's labels, this library does worse (p below 0.05 is needed)"
+    )
     assert claimed(labels={**labels, "claim": None}).startswith("by people's labels, nothing yet about this")
     assert claimed(labels={**labels, "gain": None}).startswith("this library does better")
     assert trust.claim({"gain": None}) == ""  # type: ignore[typeddict-item]

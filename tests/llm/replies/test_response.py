@@ -144,6 +144,13 @@ def test_the_older_form_of_a_call_is_a_call() -> None:
     assert [(c.id, c.name, c.arguments) for c in found.tool_calls] == [("call_0", "f", '{"x": 1}')]
 
 
+def test_of_both_forms_of_a_call_the_newer_one_counts() -> None:
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("f", "g")]
+    older = {"name": "f", "arguments": "{}"}
+    found = answer("tool_calls", content=None, tool_calls=calls, function_call=older)
+    assert [(c.id, c.name) for c in found.tool_calls] == [("f", "f"), ("g", "g")]
+
+
 def test_a_lone_call_needs_no_list_and_an_empty_one_is_none() -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
     found = answer("tool_calls", content=None, tool_calls=call)

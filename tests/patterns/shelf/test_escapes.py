@@ -90,3 +90,11 @@ def test_an_escape_is_noted_once(repository: Repository) -> None:
     assert entry["committed_at"].startswith("20")
     with pytest.raises(SettingError, match="there is no commit 'none'"):
         reported(shelf, "read-rows-at-once", "none")
+
+
+def test_a_commit_that_undoes_two_patterns_is_an_escape_of_each(repository: Repository) -> None:
+    two = make_pattern(), make_pattern("sum-in-memory", id="p-" + "ba9876543210")
+    shelf = put(repository.folder, *two)
+    commit = git(repository.folder, "rev-parse", "main")
+    assert all(note_escape(shelf, reported(shelf, one.name, commit), ADA) for one in two)
+    assert [entry["id"] for entry in shelf.log.entries()] == [one.id for one in two]

@@ -215,6 +215,8 @@ def test_a_text_that_was_stamped_by_hand_is_found_by_the_log(tmp_path: Path) -> 
         {"event": "escaped", "committed_at": "never"},
         {"time": "2020-01-01"},
         {"time": 5},
+        {"time": "2020-01-01T00:00:00Z", "committed_at": "2020-01-01T00:00:00"},
+        {"time": "2020-01-01T00:00:00", "committed_at": "2020-01-01T00:00:00Z"},
     ],
 )
 def test_an_entry_that_is_none_of_a_shelf_is_named_wherever_the_log_is_read(

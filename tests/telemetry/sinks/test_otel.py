@@ -135,3 +135,17 @@ def test_a_sampler_of_the_environment_keeps_all_of_a_run_or_nothing(
 def test_what_describes_a_resource_is_a_text_a_number_or_several_texts() -> None:
     given = ("x", True, 7, 0.5, ("a", 1), ["b"], None)
     assert [_attribute(one) for one in given] == ["x", True, 7, 0.5, ("a", "1"), ("b",), "None"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "length"),
+    [
+        ({}, 50),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "7"}, 7),
+        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "5"}, 5),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "7", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "9"}, 9),
+    ],
+)
+def test_the_limit_of_spans_goes_before_that_of_all_attributes(environ: dict[str, str], length: int) -> None:
+    telemetry = Telemetry({**SETTINGS, "otel_content": True}, environ)  # type: ignore[arg-type]
+    assert telemetry._content.text("x" * 50) == "x" * length

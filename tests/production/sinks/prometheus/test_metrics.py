@@ -30,6 +30,7 @@ from pytest_tfgrpo.production.sinks.prometheus import counting
 from pytest_tfgrpo.production.sinks.prometheus.exposition import STALE_S, metrics_page
 from pytest_tfgrpo.production.sinks.prometheus.families import FAMILIES, OF_SOURCE
 from pytest_tfgrpo.production.sinks.prometheus.metrics import EVERY_S, LEASE
+from pytest_tfgrpo.production.sinks.prometheus.totals import MetricTotals
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 SOURCE: list[tuple[str, str, tuple[str, ...], tuple[float, ...]]] = [
@@ -178,6 +179,13 @@ def test_a_trajectory_counts_once_however_often_it_is_revised(start: Callable[..
 
 def _as_new(event: BusEvent, number: int) -> BusEvent:
     return replace(event, id=f"00000000-0000-4000-8000-{number:012}")
+
+
+def test_the_newest_trajectory_is_that_of_the_newest_kind_whatever_the_order() -> None:
+    kinds: list[tuple[Any, ...]] = [("a", "d", 1, 2, 9.0), ("a", "d", 7, 1, 5.0), ("b", "d", 1, 1, None)]
+    first = counting._with_trajectories(MetricTotals(), kinds)
+    assert first.newest == 9.0
+    assert counting._with_trajectories(first, kinds[1:]).newest == 9.0
 
 
 def test_a_thousand_agents_are_twenty_and_the_others(start: Callable[..., CountedLoop]) -> None:
