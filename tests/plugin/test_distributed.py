@@ -2,10 +2,12 @@
 
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from pytest_tfgrpo.core.records import Mode
+from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.plugin.distributed import (
     MISUSE,
     OUTPUT,
@@ -18,6 +20,8 @@ from pytest_tfgrpo.plugin.distributed import (
 from pytest_tfgrpo.plugin.progress import screen
 
 SCENARIO = "a.scenario.yaml::x"
+ASKED = set(get_args(Mode)) - {"evidence", "dev"}
+"""Phases whose rollouts test functions can judge."""
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,7 @@ SCENARIO = "a.scenario.yaml::x"
         ("pytest.ini::gate", True),
         ("pytest.ini::added[baseline]", True),
         ("test_a.py::test_x[tfgrpo-epoch3-eval-r0]", True),
+        *((f"test_a.py::test_x[tfgrpo-{phase_label(2, mode)}-r0]", True) for mode in sorted(ASKED)),
         ("test_a.py::test_x[a-b-tfgrpo-baseline-r11]", True),
         ("test_a.py::test_x[a-b-tfgrpo-gpt-x.1-epoch2-r0]", True),
         ("test_a.py::test_x[tfgrpo]", False),
