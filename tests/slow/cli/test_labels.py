@@ -97,8 +97,11 @@ def test_labels_of_a_random_sample_correct_the_gain_everywhere(
     shown = capsys.readouterr().out
     for line in told.splitlines()[:-1]:
         assert line in shown
-    assert "by people's labels, nothing yet about this library" in " ".join(shown.split())
+    assert "No difference shown by people's labels" in " ".join(shown.split())
     assert "what if" not in shown
+    assert judged.cli("report", "-v") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "by people's labels, nothing yet about this library" in shown
     assert judged.cli("report", "--what-if=0.9,0.8") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "what if (no claim) with a judge who is right about 0.9 of the good and 0.8 of the bad" in shown
