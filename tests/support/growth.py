@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 
@@ -13,8 +14,9 @@ REPEATS = 3
 def growth(work: Callable[[int], object], size: int) -> float:
     """Return how many times longer `work` takes at 16 times `size`.
 
-    About 16 says linear, about 256 quadratic time. Processor time of the fastest repeat is compared, so that
-    a busy machine does not count; what takes quadratic time ends the comparison early.
+    About 16 says linear, about 256 quadratic time. The processor time of this thread in the fastest repeat is
+    compared, without collections of garbage: a busy machine, other threads and what else is in memory count
+    nothing. What takes quadratic time ends the comparison early.
     """
     small = min(_spent(work, size) for _ in range(REPEATS))
     large = _spent(work, TIMES * size)
@@ -26,6 +28,12 @@ def growth(work: Callable[[int], object], size: int) -> float:
 
 
 def _spent(work: Callable[[int], object], size: int) -> float:
-    started = time.process_time()
-    work(size)
-    return max(time.process_time() - started, 1e-5)
+    collects = gc.isenabled()
+    gc.disable()
+    started = time.thread_time()
+    try:
+        work(size)
+        return max(time.thread_time() - started, 1e-5)
+    finally:
+        if collects:
+            gc.enable()
