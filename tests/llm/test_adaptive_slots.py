@@ -89,13 +89,15 @@ async def test_everybody_waits_as_long_as_the_server_asks() -> None:
 
     with FakeModel(answer) as server:
         async with Client(server, concurrency="auto", pace=Pace(chance=lambda: 0.0)) as completer:
-            await asyncio.gather(completer.complete(request()), _later(completer, 0.1))
+            await asyncio.gather(completer.complete(request()), _once_held(completer))
     assert len(arrived) == 3
     assert min(arrived[1:]) - arrived[0] >= 0.29
 
 
-async def _later(completer: Completer, seconds: float) -> None:
-    await asyncio.sleep(seconds)
+async def _once_held(completer: Completer) -> None:
+    (slots,) = adaptive_slots([completer])
+    while not slots.held_s:
+        await asyncio.sleep(0.01)
     await completer.complete(request())
 
 
