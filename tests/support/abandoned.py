@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 
 LONGEST_S = 60.0
@@ -58,4 +60,19 @@ def repeat_among_collections(step: Callable[[], object], *, times: int, places: 
         raise AssertionError(f"it hangs:\n{''.join(traceback.format_stack(frame)[-12:])}")
     if errors:
         raise errors[0]
-    gc.collect()
+    _collect_all()
+
+
+def _collect_all() -> None:
+    """Return once all is collected: while another thread collects, `gc.collect` does nothing."""
+
+    class Last:
+        """What is abandoned after all else."""
+
+    last = Last()
+    last.itself = last  # type: ignore[attr-defined]
+    gone = weakref.ref(last)
+    del last
+    while gone() is not None:
+        gc.collect()
+        time.sleep(0)
