@@ -74,7 +74,7 @@ def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> M
     given = [kind for kind in KINDS if kind in data]
     if len(given) != 1:
         raise ValueError(f"a mock has one of {', '.join(KINDS)}, not {' and '.join(given) or 'none'}")
-    kind, when = given[0], data.get("when")
+    kind, when = given[0], data.get("when") or None
     value, file, sha256 = data[kind], "", ""
     if kind == "python":
         require_target(value, folder)

@@ -35,8 +35,8 @@ def report(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("events", "lesson"),
     [
-        ("claude", "use Read, then Edit, then Bash."),
-        ("codex", "use command_execution, then file_change, then command_execution."),
+        ("claude", "Read, then Edit, then Bash."),
+        ("codex", "command_execution, then file_change, then command_execution."),
     ],
 )
 def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, events: str, lesson: str) -> None:
@@ -53,7 +53,7 @@ def test_the_scripted_agent_learns_to_test_in_either_format(project: Path, event
     assert baseline["gt_score"]["mean"] < 0.7
     assert last["gt_score"]["mean"] == 1.0
     assert found["gain"]["difference"] > 0.3
-    assert [entry["text"].partition(": ")[2] for entry in found["library"]["lessons"]] == [lesson]
+    assert [entry["text"].partition(", use ")[2] for entry in found["library"]["lessons"]] == [lesson]
     assert last["tokens"]["sum"] > 0
     assert (last["cost_usd"]["sum"] == 0) if events == "claude" else not last["cost_usd"]["n"]
 

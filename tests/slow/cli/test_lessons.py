@@ -23,10 +23,10 @@ def test_a_run_lists_what_its_lessons_do(project: Project) -> None:
     project.ini(**SETTINGS, epochs=3, lesson_dropout=0.5).scenarios(train=60, sweep=4)
     project.learn("-q")
     lines = out()
-    assert lines[0].startswith("2 active lessons (library ")
+    assert lines[0].startswith("1 active lesson (library ")
     assert "1 run and 60 training groups" in " ".join(lines)
-    assert len(heads(lines)) == 2
-    assert sum("effect not yet known (needs at least 30 of each): " in line for line in lines) == 2
+    assert len(heads(lines)) == 1
+    assert sum("effect not yet known (needs at least 30 of each): " in line for line in lines) == 1
     assert max(map(len, lines)) <= 80
     assert out("--domain", "none") == ["no lessons of domain 'none'; domains with lessons: text"]
     value = project.report()["attribution"]

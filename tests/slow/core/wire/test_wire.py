@@ -53,11 +53,10 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 def field_values(field: dataclasses.Field[Any], hint: Any) -> st.SearchStrategy[Any]:
     """Values of a field, those alone that a record may hold."""
     low, high = field.metadata.get("within", (None, None))
-    return (
-        values_of(hint)
-        if low is None
-        else values_of(hint).filter(lambda value: lies_within(value, low, high))
-    )
+    values = values_of(hint)
+    if "sparse" in field.metadata and field.default is None:
+        values = values.filter(lambda value: value != {})  # which is not written, as None is not
+    return values if low is None else values.filter(lambda value: lies_within(value, low, high))
 
 
 def lies_within(value: Any, low: float, high: float) -> bool:
