@@ -6,7 +6,7 @@ import dataclasses
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,18 @@ def _names(cls: Any) -> tuple[str, ...]:
 def _dense_and_sparse(cls: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     sparse = {f.name: f.default for f in dataclasses.fields(cls) if "sparse" in f.metadata}
     return tuple(name for name in _names(cls) if name not in sparse), sparse
+
+
+def leaves(value: Json) -> Iterator[Json]:
+    """Yield what is neither a mapping nor a list within JSON, in order; keys are left out."""
+    if isinstance(value, Mapping):
+        for part in value.values():
+            yield from leaves(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield value
 
 
 def to_wire(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.words import STOP, content, stem, words
-from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.core.wire.wire import leaves
 
 AROUND = 6
 """Words of a lesson beside its topics and advice: "If a task is about ... or"."""
@@ -148,16 +148,6 @@ def parse(lesson: str) -> Parsed | None:
 
 def one_word_answers(scenarios: Iterable[Scenario]) -> frozenset[str]:
     """Return the words that are, alone, a text in the checks of one of `scenarios`."""
-    texts = (text for s in scenarios for check in s.checks for text in _texts(check.params))
+    found = (leaf for s in scenarios for check in s.checks for leaf in leaves(check.params))
+    texts = (leaf for leaf in found if isinstance(leaf, str))
     return frozenset(folded for text in texts if words(folded := text.strip().casefold()) == [folded])
-
-
-def _texts(value: Json) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.schema import pointer, violations
 from pytest_tfgrpo.core.wire.stamp import stamp
-from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, from_wire, leaves, to_wire
 from pytest_tfgrpo.harvest.suite.scenario_text import mapping_text
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody
 from pytest_tfgrpo.suite.documents.document import Refused, read_text
@@ -157,13 +157,12 @@ def faults(pattern: Pattern) -> list[PatternFault]:
 
 
 def _text_faults(pattern: Pattern) -> Iterator[PatternFault]:
-    for name in ("title", "domain", "lesson", "description"):
-        value = getattr(pattern, name)
-        if why := _unfit(value, "") or _not_one_line(value):
+    for name, value in _front(pattern).items():
+        why = _unfit("".join(leaf for leaf in leaves(value) if isinstance(leaf, str)), "")
+        if not why and name in ("title", "domain", "lesson", "description"):
+            why = _not_one_line(value)
+        if why:
             yield PatternFault(place=name, message=why)
-    for path in pattern.body.files:
-        if why := _unfit(path, ""):
-            yield PatternFault(place="files", message=why)
     if (count := len(pattern.lesson.split())) > LESSON_WORDS:
         yield PatternFault(place="lesson", message=f"it has {count} words; shorten it to {LESSON_WORDS}")
     yield from _body_faults(pattern.body)

@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.schema import Violation, compile_foreign
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.strict import finite
-from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json, leaves
 from pytest_tfgrpo.scoring.checks.answer import number_texts
 from pytest_tfgrpo.scoring.checks.js_regex import as_python
 from pytest_tfgrpo.scoring.checks.patterns import search
@@ -198,14 +198,12 @@ def _json(check: Check, context: CheckContext) -> CheckResult:
     return verdict(check, None if found is None else found + where)
 
 
-def _leaves(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from number_texts(value)
-    elif isinstance(value, Mapping | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(part)
+def _answers(value: Json) -> Iterator[str]:
+    for leaf in leaves(value):
+        if isinstance(leaf, str):
+            yield leaf
+        elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+            yield from number_texts(leaf)
 
 
 @lru_cache(maxsize=256)
@@ -253,7 +251,7 @@ JSON = CheckKind(
     params=builtin_params("json"),
     evaluate=_json,
     blocking=False,
-    answers=lambda check: tuple(dict.fromkeys(_leaves(check.params["value"]))),
+    answers=lambda check: tuple(dict.fromkeys(_answers(check.params["value"]))),
 )
 JSON_SCHEMA = CheckKind(
     name="json_schema", params=builtin_params("json_schema"), evaluate=_json_schema, prepare=_check_schema

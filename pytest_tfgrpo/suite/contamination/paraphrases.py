@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
-from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json, leaves
 from pytest_tfgrpo.suite.contamination.words import words
 
 MIN_QUOTED = 16
@@ -37,18 +37,4 @@ def are_telling(numbers: tuple[str, ...], quoted: tuple[str, ...]) -> bool:
 def _texts(prompt: str, given: Json) -> Iterator[str]:
     for match in _QUOTED.finditer(prompt):
         yield match[match.lastindex or 0]
-    yield from _strings(given)
-
-
-def _strings(value: Json) -> Iterator[str]:
-    """Yield the texts and numbers within JSON."""
-    if isinstance(value, dict):
-        found: Iterable[Json] = value.values()
-    elif isinstance(value, list | tuple):
-        found = value
-    else:
-        if value is not None and not isinstance(value, bool):
-            yield str(value)
-        return
-    for item in found:
-        yield from _strings(item)
+    yield from (str(leaf) for leaf in leaves(given) if leaf is not None and not isinstance(leaf, bool))

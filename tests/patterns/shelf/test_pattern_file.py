@@ -184,6 +184,14 @@ def test_the_stamp_is_that_of_what_a_reader_gets() -> None:
         assert stamp_of(replace(pattern, **change)) != pattern.stamp  # type: ignore[arg-type]
 
 
+def test_what_nobody_sees_is_refused_before_it_is_written_wherever_it_stands() -> None:
+    pattern = make_pattern(evidence=make_evidence(scenario="count\ufe00once"), tags=("ok",))
+    fault = "it contains the character U+FE00, which nobody sees; take it out"
+    assert [(found.place, found.message) for found in faults(pattern)] == [("evidence", fault)]
+    with pytest.raises(PatternError, match="cannot be written: evidence: it contains"):
+        write_pattern(pattern)
+
+
 def test_each_limit_may_be_reached() -> None:
     words = {"problem": 480, "solution": 10, "rationale": 5, "when_not": 5}
     body = make_body(
