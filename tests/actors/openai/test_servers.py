@@ -249,7 +249,7 @@ def test_without_the_sdk_its_extra_is_named(bench: Bench, monkeypatch: pytest.Mo
 
 ENVIRON = {
     "PATH": "/usr/bin:/bin", "HOME": "/home/me", "LANG": "C", "OPENAI_API_KEY": "of-the-suite",
-    "AWS_SECRET_ACCESS_KEY": "x", "SHOP_TOKEN": "t-1",
+    "AWS_SECRET_ACCESS_KEY": "x", "SHOP_TOKEN": "shop-token",
 }  # fmt: skip
 
 
@@ -262,11 +262,11 @@ def test_a_server_gets_of_the_environment_what_it_is_named_with(tmp_path: Path) 
     assert plain.variables == {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "LANG": "C"}
     assert plain.command(Path("/w"))[1:] == ["--db", "/w/x.db"]
     given = parsed("mcp:TOKEN=$SHOP_TOKEN LEVEL=high cat", tmp_path)
-    assert given.variables == {**plain.variables, "TOKEN": "t-1", "LEVEL": "high"}
+    assert given.variables == {**plain.variables, "TOKEN": "shop-token", "LEVEL": "high"}
     headed = parsed("mcp-shared:Authorization='Bearer ${SHOP_TOKEN}' https://shop.example/mcp", tmp_path)
-    assert (headed.url, headed.variables) == ("https://shop.example/mcp", {"Authorization": "Bearer t-1"})
+    assert (headed.url, headed.variables) == ("https://shop.example/mcp", {"Authorization": "Bearer shop-token"})
     assert headed.shared
-    assert "t-1" not in repr(given) + repr(headed) + str(given.identity) + str(headed.identity)
+    assert "shop-token" not in repr(given) + repr(headed) + str(given.identity) + str(headed.identity)
 
 
 def test_a_file_of_the_project_is_named_by_its_path_and_stamped(tmp_path: Path) -> None:
