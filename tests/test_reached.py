@@ -1,5 +1,7 @@
 """Properties that name the branches they must reach."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -48,6 +50,36 @@ def test_a_branch_that_one_run_misses_may_be_reached_by_the_next() -> None:
 
     late()
     assert 40 <= len(runs) <= 45
+
+
+@pytest.fixture
+def repeatable() -> Iterator[None]:
+    """Draw as a run without ``--faults`` does."""
+    before = settings.get_current_profile_name()
+    settings.load_profile("quick")
+    yield
+    settings.load_profile(before)
+
+
+@pytest.mark.usefixtures("repeatable")
+def test_each_run_draws_other_examples_and_they_are_the_same_the_next_time() -> None:
+    drawn: list[int] = []
+
+    @reaches("never")
+    @settings()
+    @given(st.integers(0, 10**9))
+    def never(n: int) -> None:
+        drawn.append(n)
+        reached("never", False)
+
+    with pytest.raises(AssertionError, match="'never'"):
+        never()
+    first = drawn.copy()
+    assert len(set(first)) > RUNS * 10
+    drawn.clear()
+    with pytest.raises(AssertionError, match="'never'"):
+        never()
+    assert drawn == first
 
 
 def test_a_failure_is_that_of_the_property_shrunk_as_without_a_branch() -> None:

@@ -123,8 +123,9 @@ class Guard:
         if not item.path.is_relative_to(SLOW):
             if counts.children:
                 end_children()
-            traced = item.config.pluginmanager.hasplugin("_cov")  # which takes time of its own
-            broken = broken_rules(counts, 0.0 if traced else cpu_s)
+            # coverage and more examples take time of their own
+            longer = item.config.pluginmanager.hasplugin("_cov") or item.config.option.faults
+            broken = broken_rules(counts, 0.0 if longer else cpu_s)
             if broken:
                 where = (SLOW / item.path.relative_to(TESTS)).relative_to(TESTS.parent)
                 pytest.fail(f"{item.nodeid} {', '.join(broken)}: it belongs in {where}", pytrace=False)

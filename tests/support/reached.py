@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import ParamSpec
 
+import hypothesis
+
 P = ParamSpec("P")
 
 RUNS = 8
@@ -39,7 +41,9 @@ def reaches(*branches: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
             found = dict.fromkeys(branches, False)
             token = _reached.set(found)
             try:
-                for _ in range(RUNS):
+                for turn in range(RUNS):
+                    if hypothesis.settings().derandomize:
+                        hypothesis.seed(turn)(run)  # else each run would draw the same
                     run(*args, **kwargs)
                     if all(found.values()):
                         return
