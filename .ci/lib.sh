@@ -22,22 +22,24 @@ part() {
     [ -z "$current" ] || printf '\n== %s (at %d s)\n' "$current" "$began"
 }
 
+# fail WHAT: end with an error; where `go_on` is set, only once all other parts have run.
 fail() {
     printf 'FAILED: %s\n' "$1" >&2
-    exit 1
+    [ -n "${go_on-}" ] || exit 1
+    printf 'FAILED: %s\n' "$1" >>"$work/failed"
 }
 
 # expect CODE COMMAND...: the command ends with CODE; its output is in $work/log.
 expect() {
-    local wanted=$1 code=0
+    local wanted=$1 code=0 kept=$artefacts/failed-$SECONDS.log
     shift
     "$@" >"$work/log" 2>&1 </dev/null || code=$?
     [ "$code" = "$wanted" ] && return
-    cp "$work/log" "$artefacts/failed.log"
+    cp "$work/log" "$kept"
     # `head` would end `sed` by a signal, and with it this script, before it names what failed
     sed -n '/^=* FAILURES =*$/,/^=* tests coverage =*$/p' "$work/log" | sed -n 1,400p
     tail -n 150 "$work/log"
-    fail "$* ended with $code instead of $wanted; the whole log is in out/artefacts/failed.log"
+    fail "$* ended with $code instead of $wanted; the whole log is in ${kept#"$root/"}"
 }
 
 # tests TITLE COMMAND...: the command is a passing test run; its closing line is kept for the end.
@@ -46,7 +48,7 @@ tests() {
     shift
     expect 0 "$@"
     tail -n 12 "$work/log"
-    line=$(grep -E '[0-9]+ passed' "$work/log" | tail -n 1)
+    line=$(grep -E '[0-9]+ passed' "$work/log" | tail -n 1) || line='no test ran'
     closing+=("$title: $line")
 }
 
@@ -165,10 +167,13 @@ smoke() {
     PATH=$before
 }
 
-# finish: print how each part ended and the seconds it took.
+# finish: print how each part ended and the seconds it took; end with an error if one failed.
 finish() {
     part ''
-    printf '\n== all passed (at %d s)\n' "$SECONDS"
+    local how='all passed'
+    [ ! -f "$work/failed" ] || how='not all passed'
+    printf '\n== %s (at %d s)\n' "$how" "$SECONDS"
     printf '%s\n' "${closing[@]}" "${times[@]}"
     find "$artefacts" -type f | sed "s,^$root/,kept: ,"
+    ! cat "$work/failed" 2>/dev/null
 }
