@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from support.frozen import Frozen, FrozenProjects
     from support.project import Project
 
-# A busy machine is no failure, and what passed once passes again: new examples are drawn where they are looked for.
+# A busy machine is no failure, and what passed once passes again: `--faults` looks for new examples.
 quick = hypothesis.settings(
     deadline=None, max_examples=15, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
