@@ -236,7 +236,9 @@ class Project:
             replaced.enter_context(mock.patch.object(garbage, "spare_lasting", contextlib.ExitStack))
             if not self._pages:
                 replaced.enter_context(mock.patch.object(html, "write_page", _write_no_page))
-            done = self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self.sweeps(args))
+            done = self.pytester.runpytest_inprocess(
+                "-p", "no:cacheprovider", "--capture=sys", *args, *self.sweeps(args)
+            )
         if "-n" in args:  # workers leave open pipes in cycles, of which a later test would hear
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)
