@@ -147,6 +147,7 @@ class _Hidden:
             ),
             failed=span.failed,
             message=fit_text(span.message, self._users),
+            place=span.place,
             resource=resource,
         )
 
