@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.events import (
 )
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import (
+    SWEEP,
     OptOuts,
     forgotten_key,
     opt_out_key,
@@ -71,8 +72,155 @@ def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_th
     ]
     assert not list(bus.replay("RL_TRAJECTORIES"))
     assert not list(bus.replay("RL_DEAD"))
-    elsewhere.remove(session="chat-17")
+    assert elsewhere.remove(session="chat-17")
     assert intake.payloads(FEEDBACK, [payload(FEEDBACK, trajectory_id=derived_id("other"))]).accepted == 1
+    assert elsewhere.remove(session="chat-17", user="ann"), "one of both was there"
+    assert not elsewhere.remove(session="chat-17", user="ann")
+    elsewhere.add(session="chat-17")
+    assert elsewhere.remove(session="chat-17", user="ann")
+
+
+def test_who_opts_out_once_more_has_opted_out_since_the_first_time(bus, opt_outs, scrubber):
+    ref = scrubber.user_ref("ann")
+    bus.table(STATE).put(opt_out_key("user", ref), row_since("2025-12-08T13:00:00Z"), 0)
+    opt_outs.add(user="ann")
+    assert opt_outs.listed() == [("user", ref, "2025-12-08T13:00:00.000Z")]
+
+
+def test_each_session_and_each_user_may_be_why_data_is_not_taken(bus, opt_outs, scrubber):
+    opt_outs.add(session="left", user="ann")
+    forgotten = forgotten_key("session", scrubber.session_ref("gone"))
+    bus.table(STATE).put(forgotten, row_since("2025-12-08T13:00:00Z"), 0)
+    opt_outs.refresh()
+    given = [(["here", "left"], []), (["here", "gone"], []), ([], ["bob", "ann"]), (["here"], ["bob"])]
+    assert [opt_outs.reason(*one, math.inf) for one in given] == ["session", "forgotten", "user", ""]
+    written = [f'"{scrubber.user_ref(user)}"'.encode() for user in ("bob", "ann")]
+    assert opt_outs.reason_of_refs(written, 0.0) == "user"
+    longer = scrubber.user_ref("ann").encode() + b"f"
+    assert opt_outs.reason_of_refs([longer, b"x" + longer[:-1]], 0.0) == "", "it is part of another word"
+
+
+def test_a_row_that_does_not_say_since_when_counts_for_good_and_one_of_a_session_for_nobody(bus, scrubber):
+    table = bus.table(STATE)
+    table.put(forgotten_key("user", scrubber.user_ref("ann")), b"no json", 0)
+    table.put(f"left.{scrubber.session_ref('talk')}", b"no json", 0)
+    opt_outs = OptOuts(bus, scrubber)
+    assert opt_outs.reason([], ["ann"], 9e9) == "forgotten"
+    assert opt_outs.reason(["talk"], [], 0.0) == ""
+    assert opt_outs.since(scrubber.session_ref("talk")) == math.inf
+    assert opt_outs.has_left
+
+
+def test_what_was_withdrawn_by_another_process_just_now_is_known(bus, place, opt_outs, scrubber):
+    elsewhere = OptOuts(place.open(), scrubber)
+    assert not opt_outs.has_left
+    assert not opt_outs.withdrawn("talk", "ann", 0.0)
+    elsewhere.add(user="ann")
+    assert opt_outs.withdrawn("talk", "ann", 0.0)
+    assert not opt_outs.has_left, "nobody said whose a session is"
+    assert not opt_outs.withdrawn("talk", "", 0.0)
+    elsewhere.add(session="talk")
+    assert opt_outs.withdrawn("talk", "", 0.0)
+
+
+def test_a_session_goes_with_all_of_its_users_and_the_row_of_it_with_the_session(bus, opt_outs, scrubber):
+    session, table = scrubber.session_ref("talk"), bus.table(STATE)
+    for user in ("ann", "bob"):
+        assert opt_outs.reason(["talk"], [], 0.0) == ""
+        opt_outs.add(user=user)
+        put_left(table, session, frozenset({scrubber.user_ref("ann"), scrubber.user_ref("bob")}))
+        opt_outs.refresh()
+    assert opt_outs.reason(["talk"], [], 0.0) == "user"
+    row = f"left.{session}"
+    table.remove(row, table.get(row)[1])
+    opt_outs.refresh()
+    assert (opt_outs.reason(["talk"], [], 0.0), opt_outs.has_left) == ("", False)
+
+
+def test_a_session_that_was_shared_once_stays_shared(bus, scrubber):
+    table = bus.table(STATE)
+    for users, shared in (({"u-1"}, True), ({"u-2"}, False)):
+        put_left(table, "talk", frozenset(users), shared=shared)
+    found = json.loads(table.get("left.talk")[0])
+    assert (found["users"], found["shared"]) == (["u-1", "u-2"], True)
+
+
+def test_every_session_that_a_user_is_in_is_that_user_s(intake, opt_outs):
+    opt_outs.add(user="ann")
+    mine = {"session__id": "talk", "gen_ai__conversation__id": "chat-17"}
+    intake.spans([span(1, user__id="ann", **mine)])
+    said = [payload(FEEDBACK, session_id=session) for session in ("talk", "chat-17", "other")]
+    result = intake.payloads(
+        FEEDBACK, [{**one, "feedback_id": derived_id(one["session_id"])} for one in said]
+    )
+    assert (result.opted_out, result.accepted) == (2, 1)
+
+
+def test_a_trace_may_name_its_session_in_one_call_and_its_user_in_the_next(intake, opt_outs):
+    opt_outs.add(user="ann")
+    assert intake.spans([span(1, session__id="chat-17")]).accepted == 1
+    assert intake.spans([span(2, user__id="ann")]).opted_out == 1
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK, session_id="chat-17")]).opted_out == 1
+    assert intake.spans([span(3)]).opted_out == 1, "the whole trace is theirs"
+
+
+def test_a_sweep_is_due_once_something_was_left_out(intake, bus, opt_outs):
+    opt_outs.add(session="chat-17")
+    intake.spans([span(1)])
+    assert bus.table(STATE).get(SWEEP)[0] is None
+    intake.payloads(FEEDBACK, [payload(FEEDBACK, session_id="chat-17")])
+    assert bus.table(STATE).get(SWEEP)[0] == b"due"
+
+
+def test_what_was_stored_while_somebody_opted_out_goes_again_whoever_is_next(
+    intake, bus, place, scrubber, monkeypatch
+):
+    elsewhere, store, users = OptOuts(place.open(), scrubber), bus.publish, iter(["ann", "bob"])
+
+    def publish(events, puts=()):
+        found = store(events, puts)
+        if user := next(users, ""):
+            elsewhere.add(user=user)
+        return found
+
+    monkeypatch.setattr(bus, "publish", publish)
+    mine = [span(1, n * 32, user__id=user) for n, user in (("1", "ann"), ("2", "ann"), ("3", "bob"))]
+    result = intake.spans([*mine, span(1, "4" * 32)])
+    assert (result.accepted, result.opted_out) == (1, 3)
+    assert [trace for trace, spans in stored(bus) if spans is not None] == ["4" * 32]
+
+
+def test_a_refused_payload_that_was_kept_while_its_user_opted_out_goes_again(
+    intake, bus, place, scrubber, monkeypatch
+):
+    elsewhere, store = OptOuts(place.open(), scrubber), bus.publish
+
+    def publish(events, puts=()):
+        found = store(events, puts)
+        elsewhere.add(user="ann")
+        return found
+
+    monkeypatch.setattr(bus, "publish", publish)
+    said = payload(FEEDBACK, metadata={"user_id": "ann"})
+    for values in ([said, {**said, "type": "odd"}], [{**said, "type": "odder"}, said]):
+        assert intake.payloads(FEEDBACK, values).opted_out == 2
+        assert list(bus.replay("RL_FEEDBACK")) == list(bus.replay("RL_DEAD")) == []
+        elsewhere.remove(user="ann")
+
+
+def test_an_opt_out_is_no_longer_watched_once_that_is_closed(bus, scrubber, monkeypatch):
+    table, closed = bus.table(STATE), []
+    watch = table.watch
+
+    def watched(prefix):
+        found = watch(prefix)
+        monkeypatch.setattr(found, "close", lambda: closed.append(prefix))
+        return found
+
+    monkeypatch.setattr(bus, "table", lambda _: table)
+    monkeypatch.setattr(table, "watch", watched)
+    OptOuts(bus, scrubber).close()
+    assert closed == ["optout.", "forgotten.", "left."]
 
 
 def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart_either(
@@ -81,7 +229,7 @@ def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart
     gone = payload(TRAJECTORY, trajectory_id=derived_id("gone"), metadata={"opt_out": True})
     intake.payloads(TRAJECTORY, [gone])
     agent = {"gen_ai__operation__name": "invoke_agent", "tfgrpo__opt_out": True}
-    intake.spans([span(1, **agent), span(2)])
+    intake.spans([span(1, **agent), span(2), span(1, "2" * 32, **agent)])
     again = place.open()
     restarted = Intake(again, scrubber, OptOuts(again, scrubber))
     said = [
@@ -89,13 +237,14 @@ def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart
         for one in (
             derived_id("gone").upper(),
             derived_id("trajectory", TRACE, f"{1:016x}"),
+            derived_id("trajectory", "2" * 32, f"{1:016x}"),
             derived_id("kept"),
         )
     ]
     for door in (intake, restarted):
         result = door.payloads(FEEDBACK, said)
-        assert (result.accepted, result.opted_out) == (1, 2)
-    assert audits(bus)[2:] == [("feedback", "trajectory")] * 2
+        assert (result.accepted, result.opted_out) == (1, 3)
+    assert audits(bus)[3:] == [("feedback", "trajectory")] * 3
 
 
 def test_a_payload_opts_out_by_its_metadata(intake, bus):

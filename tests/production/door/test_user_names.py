@@ -212,6 +212,11 @@ def test_a_user_who_opts_in_again_has_the_session_back(intake: Intake, opt_outs:
     assert intake.payloads(FEEDBACK, [said]).opted_out == 1
     opt_outs.remove(user="ann-7")
     assert intake.payloads(FEEDBACK, [said]).accepted == 1
+    back = span(2, "b" * 32, session__id="chat-of-ann", user__id="ann-7")
+    opt_outs.add(user="bob-8")
+    assert intake.spans([back]).accepted == 1
+    opt_outs.add(user="ann-7")
+    assert intake.payloads(FEEDBACK, [said]).opted_out == 1, "nobody else was there"
 
 
 def test_one_call_has_no_order(intake: Intake, bus: Bus, opt_outs: OptOuts):
