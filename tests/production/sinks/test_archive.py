@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,8 +56,29 @@ def test_each_kind_and_day_has_a_file_that_gzip_reads_whole(archive: Archive, tm
     first, second = lines(tmp_path)
     assert (first["id"], second["id"]) == (run("a").id, run("b").id)
     assert first["data"]["turns"][0]["action"]["raw_response"] == "hello"
-    assert first["time"] == "2025-12-08T12:00:00.000Z"
+    assert (first["time"], first["subject"]) == ("2025-12-08T12:00:00.000Z", trajectory("a").subject)
     assert (tmp_path / DAY).stat().st_mode & 0o077 == 0
+
+
+def test_the_folder_and_all_in_it_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder, before = tmp_path / "kept" / "archive", os.umask(0)
+    try:
+        Archive(folder).write([run("a")], again=False)
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())] == [0, 0, 0]
+
+
+def test_a_new_file_and_the_end_of_one_are_on_disk_when_that_returns(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(day_file, "sync_folder", synced.append)
+    archive.write([run("a")], again=False)
+    archive.write([run("b")], again=False)
+    assert synced == [tmp_path]
+    archive.expire("2025-12-09")
+    assert synced == [tmp_path] * 2
 
 
 def test_a_run_has_one_pseudonym_however_its_id_is_written() -> None:
@@ -140,7 +162,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 
     with monkeypatch.context() as patched:
         patched.setattr(day_file.os, "fsync", full)
-        with pytest.raises(StoreError, match="No space left"):
+        with pytest.raises(StoreError, match=rf"archive {tmp_path}: .*No space left"):
             archive.write([run("b")], again=False)
     assert (tmp_path / DAY).read_bytes() == before
     archive.write([run("b")], again=False)
@@ -151,7 +173,8 @@ def test_days_that_are_too_old_go(archive: Archive, tmp_path: Path) -> None:
     old = trajectory("old")
     before = BusEvent(id=old.id, subject=old.subject, time="2025-12-07T23:59:59.999Z", data=old.data)
     (tmp_path / "notes-2020.txt").write_text("mine")
-    archive.write([run("a"), row("RL_TRAJECTORIES", before)], again=False)
+    earlier = replace(before, time="2025-12-01T00:00:00Z")
+    archive.write([run("a"), *(row("RL_TRAJECTORIES", one) for one in (before, earlier))], again=False)
     archive.expire("2025-12-08")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "notes-2020.txt", DAY]
 
@@ -186,6 +209,24 @@ def test_a_row_of_a_user_that_tells_of_no_run_takes_no_other_such_row_along(
     archive.write(rows, again=False)
     archive.remove(Removal(users=frozenset({ADA})))
     assert [path.name for path in tmp_path.glob("*.gz")] == ["deployments-2025-12-08.jsonl.gz"]
+
+
+def test_what_stays_of_a_file_stays_in_whatever_batch_it_came(archive: Archive, tmp_path: Path) -> None:
+    for name, user in (("a", ADA), ("b", None), ("c", ADA), ("d", None)):
+        archive.write([run(name, user=user, session=name)], again=False)
+    archive.remove(Removal(users=frozenset({ADA})))
+    assert ids(tmp_path) == [run("b").id, run("d").id]
+
+
+def test_a_batch_that_is_read_in_pieces_is_whole(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(day_file, "_CHUNK", 50)
+    archive.write([run(name, text=f"{name} " * 500) for name in "ab"], again=False)
+    archive.write([run("c")], again=False)
+    Archive(tmp_path).write([run("b"), run("d")], again=True)
+    assert ids(tmp_path) == [run(name).id for name in "abcd"]
+    assert len(list(day_file.members(tmp_path / DAY))) == 3
 
 
 def test_sessions_runs_and_single_events_go(archive: Archive, tmp_path: Path) -> None:

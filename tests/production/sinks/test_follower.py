@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from support.buses import BusPlace, Clock
 from support.loop_events import judged, publish, trajectory
-from support.loop_sinks import SCRUBBER, TODAY, MemorySink, audit, fill, follower, training_request
+from support.loop_sinks import (
+    SCRUBBER,
+    TODAY,
+    MemorySink,
+    audit,
+    deployed,
+    fill,
+    follower,
+    training_request,
+)
 
 from pytest_tfgrpo.core.errors import BusError, StoreError
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
@@ -38,15 +47,15 @@ def names(sink: MemorySink) -> list[str]:
 
 
 def test_a_new_sink_begins_with_the_oldest_event_and_goes_on_after_a_restart(bus: Bus) -> None:
-    publish(bus, [trajectory("a"), judged("a", "a", style=0.5), training_request()])
+    publish(bus, [trajectory("a"), judged("a", "a", style=0.5), training_request(), deployed()])
     sink, clock = MemorySink(), Clock()
     role = follower(bus, sink, clock=clock)
     fill(role)
-    assert [row.table for row in sink.rows] == ["trajectories", "rewards", "training"]
+    assert [row.table for row in sink.rows] == ["trajectories", "rewards", "training", "deployments"]
     role.close()
     publish(bus, [trajectory("b")])
     fill(follower(bus, sink, "b", clock))
-    assert names(sink)[3:] == [trajectory("b").id]
+    assert names(sink)[4:] == [trajectory("b").id]
 
 
 def test_a_new_sink_removes_nobody_who_was_forgotten_before_it_came(bus: Bus) -> None:
@@ -135,6 +144,32 @@ def test_two_services_take_each_event_once(bus: Bus) -> None:
     publish(bus, [trajectory("b")])
     fill(two)
     assert (names(first), names(second)) == ([trajectory("a").id], [trajectory("b").id])
+
+
+def test_who_has_the_lease_again_does_not_know_what_is_there(bus: Bus) -> None:
+    sink, clock = MemorySink(), Clock()
+    role, other = follower(bus, sink, clock=clock), follower(bus, MemorySink(), "b", clock)
+    for name in "ab":
+        publish(bus, [trajectory(name)])
+        fill(role)
+    fill(other)
+    clock.now += 100
+    fill(other)
+    publish(bus, [trajectory("c")])
+    assert role.step() == 0
+    other.close()
+    fill(role)
+    assert sink.again == [True, False, True]
+
+
+def test_a_role_that_ends_has_its_sink_let_go(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, closed = MemorySink(), []
+    monkeypatch.setattr(sink, "close", lambda: closed.append(True))
+    role = follower(bus, sink)
+    fill(role)
+    role.close()
+    assert closed == [True]
+    assert sinks_status(bus)["archive"].holder == ""
 
 
 def test_what_was_deleted_while_another_process_took_over_is_taken_back(
@@ -237,6 +272,54 @@ def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus)
     ]
 
 
+def test_a_stream_of_which_nothing_is_left_has_lost_all_that_was_not_taken(bus: Bus) -> None:
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    publish(bus, [trajectory("a"), trajectory("b")])
+    bus.delete("RL_TRAJECTORIES", [trajectory("a").id, trajectory("b").id])
+    fill(role)
+    found = sinks_status(bus)["archive"]
+    assert (found.lost, found.behind) == (2, 0)
+
+
+def test_what_a_sink_refuses_is_counted_with_what_is_no_json(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = MemorySink()
+    monkeypatch.setattr(sink, "write", lambda rows, **_: len(rows))
+    odd = replace(trajectory("o"), data=b"no json")
+    publish(bus, [trajectory("a"), odd, trajectory("b")])
+    fill(follower(bus, sink))
+    assert sinks_status(bus)["archive"].refused == 3
+
+
+def test_each_sink_has_its_own_line_and_only_those_with_rows_of_people_forget(bus: Bus) -> None:
+    roles = []
+    for name in ("warehouse", "archive", "logs"):
+        sink = MemorySink(keeps=name != "logs")
+        sink.name = name
+        roles.append(follower(bus, sink, name))
+        fill(roles[-1])
+    forgotten = [audit("forget", str(n), what="user", ref=ADA, actor="me", removed={}) for n in range(2)]
+    publish(bus, [trajectory("a"), judged("a", "a", style=0.5), deployed()], forgotten)
+    found = sinks_status(bus)
+    assert [(name, one.behind, one.to_forget) for name, one in found.items()] == [
+        ("warehouse", 3, 2),
+        ("archive", 3, 2),
+        ("logs", 3, 0),
+    ]
+    fill(roles[1])
+    roles[1].close()
+    said = [" ".join(line.split()) for line in sink_lines(sinks_status(bus))]
+    assert said == [
+        "warehouse 3 events behind; lease of warehouse",
+        "still has rows of 2 that are to be forgotten",
+        "archive up to date; nobody holds its lease",
+        "logs 3 events behind; lease of logs",
+    ]
+
+
 def test_a_lease_that_keeps_no_state_of_a_sink_says_so(bus: Bus) -> None:
     assert SinkState.of(None) is None
     with pytest.raises(
@@ -324,6 +407,29 @@ def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bu
     fill(role)
     assert sink.removals[2].users == {ADA}  # nobody who is forgotten waits
     assert sink.removals[1].events == {judged("c", "c", style=0.1).id}
+
+
+def test_all_who_were_forgotten_go_before_anything_new_comes(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_AUDIT_AT_ONCE", 1)
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    refs = [SCRUBBER.user_ref(user) for user in ("ada", "bob", "cy")]
+    bus.publish([audit("forget", what="user", ref=ref, actor="me", removed={}) for ref in refs])
+    role.step()
+    assert [removal.users for removal in sink.removals] == [{ref} for ref in refs]
+
+
+def test_what_several_records_name_goes_together() -> None:
+    runs = [SCRUBBER.ref("trajectory", name) for name in "ab"]
+    rewards = [judged(name, name, style=0.1).id for name in "ab"]
+    records = [audit("left_out", refs=runs[:1]), audit("opt_out", what="trajectory", ref=runs[1])]
+    records += [audit("sweep", what="reward", refs=[one]) for one in rewards]
+    found = removal_of(records)
+    assert (found.trajectories, found.events) == (set(runs), set(rewards))
+    assert not found.of_people
 
 
 @pytest.mark.parametrize("action", ["left_out", "drop_claims"])

@@ -117,3 +117,25 @@ def test_a_stream_gets_the_lines_and_a_missing_folder_is_named(tmp_path: Path) -
     assert [json.loads(line)["kind"] for line in stream.getvalue().splitlines()] == ["collection", "reward"]
     with pytest.raises(StoreError, match=r"missing/loop\.log"):
         LogLines(tmp_path / "missing" / "loop.log").write(rows(), again=False)
+
+
+def test_a_stream_with_a_buffer_has_the_lines_at_once_and_one_that_fails_is_an_error(tmp_path: Path) -> None:
+    class Gone(io.BytesIO):
+        def flush(self) -> None:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    with (tmp_path / "out").open("wb") as stream:
+        LogLines(stream).write(rows()[:2], again=False)
+        assert [line["kind"] for line in read(tmp_path / "out")] == ["collection", "reward"]
+    with pytest.raises(StoreError, match=r"logs .*Broken pipe"):
+        LogLines(Gone()).write(rows()[:1], again=False)
+
+
+def test_a_line_that_another_process_left_torn_ends_before_what_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "loop.log"
+    path.write_bytes(b'{"time":"2025-')
+    LogLines(path).write(rows()[:1], again=False)
+    LogLines(path).write(rows()[1:2], again=False)
+    torn, *whole = path.read_text().splitlines()
+    assert torn == '{"time":"2025-'
+    assert [json.loads(line)["kind"] for line in whole] == ["collection", "reward"]

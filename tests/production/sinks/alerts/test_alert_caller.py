@@ -3,18 +3,20 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.buses import Clock
 from support.feedback.alerting import Alerting
-from support.feedback.metrics import dead, deployed, job_request, job_status
+from support.feedback.metrics import NOON, dead, deployed, job_request, job_status
 from support.loop_events import publish
 
+from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
-from pytest_tfgrpo.production.sinks.alerts.alert_state import LEASE, alert_state
+from pytest_tfgrpo.production.sinks.alerts.alert_state import LEASE, AlertState, alert_state
 from pytest_tfgrpo.storage.event_store import STATE
 
 
@@ -43,8 +45,34 @@ def test_each_alert_is_called_once_with_what_happened(alerting: Alerting) -> Non
     assert rolled["details"]["evidence"] == {"violations": 0}
     assert failed["summary"].endswith("failed: DATA, no evidence")
     assert letters["details"]["codes"] == {"duplicate_data": 1, "schema": 1}
+    assert held["time"] == rolled["time"] == NOON
+    assert degraded["what"] == derived_id("job", "b")
+    assert failed["details"] == {"code": "DATA"}
+    assert held["details"] == {"deployment_id": derived_id("deployment", "v2"), "evidence": {}}
     assert all(set(one) == {"id", "alert", "time", "what", "summary", "details"} for one in (degraded, held))
     assert len({one["id"] for one in alerting.called.alerts}) == 5
+
+
+def test_of_dead_letters_all_are_counted_and_the_commonest_codes_named_first(alerting: Alerting) -> None:
+    publish(alerting.bus, [dead(n, "odd") for n in range(1, 4)], [dead(n, "b") for n in range(5)])
+    publish(alerting.bus, [dead(9, "a")], [dead(n, "third") for n in range(2)])
+    alerting.look()
+    (one,) = alerting.called.alerts
+    assert one["summary"] == "11 dead letters: b, odd, third, a"
+    assert one["details"] == {"stream": "RL_DEAD", "codes": {"b": 5, "odd": 3, "third": 2, "a": 1}}
+
+
+def test_a_summary_says_what_is_not_known(alerting: Alerting) -> None:
+    back = deployed("v2", "rolled_back")
+    nobody = back.data.replace(b'"deployed_by": "ada", ', b"")
+    publish(alerting.bus, [replace(back, data=nobody)])
+    publish(alerting.bus, [job_status("a", "failed", error={"code": "DATA"})])
+    alerting.look()
+    job = derived_id("job", "a")
+    assert [one["summary"] for one in alerting.called.alerts] == [
+        "v2 was rolled back: no reason was given",
+        f"training job {job} failed: DATA, nothing more is known",
+    ]
 
 
 def test_a_restart_repeats_nothing_and_goes_on(alerting: Alerting) -> None:
@@ -81,6 +109,23 @@ def test_a_command_that_fails_is_counted_and_the_next_alert_is_called(alerting: 
     assert alerting.state == (0, 2, "it ended with code 3: the [redacted] is wrong")
     text = " ".join(alert_lines(alert_state(alerting.bus.table(STATE))))
     assert text.startswith("alerts     2 calls of [alerts] command, 2 failed; the last: it ended")
+    alerting.called.then = lambda: "x" * 5000
+    publish(alerting.bus, [deployed("v3", "rolled_back")])
+    alerting.look()
+    assert alerting.state == (0, 3, "x" * 500)
+
+
+def test_calls_are_told_of_once_there_is_one() -> None:
+    said = [
+        " ".join(" ".join(alert_lines(AlertState(ok=ok, failed=failed, last_failure="no"))).split())
+        for ok, failed in ((0, 0), (1, 0), (0, 1), (1, 1))
+    ]
+    assert said == [
+        "",
+        "alerts 1 call of [alerts] command",
+        "alerts 1 call of [alerts] command, 1 failed; the last: no",
+        "alerts 2 calls of [alerts] command, 1 failed; the last: no",
+    ]
 
 
 def test_an_error_of_the_runner_is_a_failure_too(alerting: Alerting) -> None:

@@ -1,6 +1,7 @@
 """Alerts and time: what is too old, what lasts, and what comes again; on a bus whose clock the test moves."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from support.feedback.metrics import dead, deployed
 from support.loop_events import publish, trajectory
 
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.sinks.alerts.alert_caller import TOO_OLD_S
+from pytest_tfgrpo.production.sinks.alerts.alert_caller import EVERY_S, TOO_OLD_S
+from pytest_tfgrpo.production.sinks.alerts.command import TIMEOUT_S
 
 HOUR_S = 3600.0
 
@@ -26,6 +28,26 @@ def test_what_is_a_day_old_is_no_alert(alerting: Alerting) -> None:
     publish(alerting.bus, [deployed("v2", "rolled_back")])
     assert alerting.look(TOO_OLD_S + 1.0) == []
     assert alerting.state == (0, 0, "")
+    publish(alerting.bus, [deployed("v3", "rolled_back")])
+    assert alerting.look(TOO_OLD_S - 1.0) == ["rolled_back"]
+    publish(alerting.bus, [deployed("v4", "rolled_back")])
+    assert alerting.look(TOO_OLD_S) == ["rolled_back"]
+
+
+def test_a_look_comes_5_seconds_after_one_that_found_nothing(alerting: Alerting) -> None:
+    publish(alerting.bus, [deployed("v2", "rolled_back")])
+    alerting.clock.now += EVERY_S - 0.1
+    assert alerting.caller.step() == 0
+    alerting.clock.now += 0.1
+    assert alerting.caller.step() == 1
+
+
+def test_nobody_else_calls_while_a_call_may_still_run(alerting: Alerting) -> None:
+    alerting.start()
+    alerting.caller.step()
+    publish(alerting.bus, [deployed("v2", "rolled_back")])
+    assert alerting.look(3 * TIMEOUT_S - 1.0) == []
+    assert alerting.look(1.0) == ["rolled_back"]
 
 
 def test_dead_letters_alert_at_most_once_an_hour_with_all_that_came(alerting: Alerting) -> None:
@@ -36,6 +58,30 @@ def test_dead_letters_alert_at_most_once_an_hour_with_all_that_came(alerting: Al
     assert alerting.look(HOUR_S) == ["dead_letters"] * 2
     assert [one["details"]["codes"] for one in alerting.called.alerts] == [{"schema": 1}, {"schema": 2}]
     assert alerting.look(2 * HOUR_S) == ["dead_letters"] * 2
+
+
+def test_an_hour_after_an_alert_the_next_one_comes(alerting: Alerting) -> None:
+    publish(alerting.bus, [dead(1)])
+    alerting.look()
+    publish(alerting.bus, [dead(2)])
+    assert alerting.look(HOUR_S - 1.0) == ["dead_letters"]
+    alerting.look(EVERY_S - 4.0)
+    assert alerting.look(EVERY_S) == ["dead_letters"] * 2
+
+
+def test_each_version_of_which_too_many_runs_failed_is_named(alerting: Alerting) -> None:
+    for version, failed in (("v1", 10), ("v2", 5), ("v3", 20)):
+        runs = [
+            trajectory(
+                f"{version} {n}",
+                task_status="failed" if n < failed else "unknown",
+                metadata={"policy_version": version},
+            )
+            for n in range(100)
+        ]
+        publish(alerting.bus, runs)
+    assert alerting.look() == ["errors"]
+    assert alerting.called.alerts[0]["details"] == {"error_rate": {"v1": 0.1, "v3": 0.2}}
 
 
 def test_errors_alert_once_as_long_as_they_last(alerting: Alerting) -> None:
@@ -53,7 +99,11 @@ def test_trajectories_that_stop_alert_once_until_they_come_again(alerting: Alert
     assert alerting.look(90_000.0) == []
     publish(alerting.bus, [trajectory("a")])
     assert alerting.look(80_000.0) == []
+    stopped = alerting.clock.now - 80_000.0
     assert alerting.look(10_000.0) == ["trajectories_stalled"]
+    since = alerting.called.alerts[0]["details"]["since"]
+    assert datetime.fromisoformat(since).timestamp() == stopped
+    assert alerting.called.alerts[0]["summary"] == f"no trajectory has come since {since}"
     assert alerting.look(1e6) == ["trajectories_stalled"]
     publish(alerting.bus, [trajectory("b")])
     alerting.look()
