@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from support.assemblers import IDLE_S, agents, assembler, drain, rest, state
 from support.buses import BusPlace, Clock
+from support.job_states import NOON
 from support.loop_spans import (
     AGENT,
     ROOT,
+    TOOL,
     TURN,
     a_span,
     agent_trace,
@@ -26,9 +28,10 @@ from support.loop_spans import (
     trace_id,
 )
 
-from pytest_tfgrpo.production.assembly import open_traces
+from pytest_tfgrpo.production.assembly import open_traces, trace_events
 from pytest_tfgrpo.production.assembly.trajectories import trajectory_id
-from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
+from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.storage.event_store import STATE
 
 # when a trace is whole
@@ -152,6 +155,37 @@ def test_spans_that_come_late_are_a_revision_and_an_agent_a_trajectory_of_its_ow
     publish(local, *LATE, *agent_trace(1))
     rest(worker, clock)
     assert len(payloads(local)) == 4, "what came before changes nothing"
+    publish(local, a_span(2, 9, "chat", parent=AGENT))
+    rest(worker, clock)
+    assert (revisions(local)[4:], state(local)["late"]) == ([("2", 2, 3)], 4)
+
+
+def test_a_trajectory_has_so_many_revisions_at_most(
+    local: Bus, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_events, "MOST_REVISIONS", 3)
+    worker = assembler(local, clock)
+    publish(local, *agent_trace(1))
+    for number in range(10, 15):
+        publish(local, a_span(1, number, "chat", parent=AGENT))
+        rest(worker, clock)
+    assert [one for _, one, _ in revisions(local)] == [1, 2, 3]
+
+
+def test_of_too_many_traces_that_are_open_again_the_first_is_published(
+    local: Bus, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_traces, "MAX_LATE", 2)
+    worker = assembler(local, clock, settle_s=10.0)
+    for trace in (1, 2, 3):
+        publish(local, *agent_trace(trace))
+    rest(worker, clock, 10.0)
+    for trace in (1, 2, 3):
+        publish(local, a_span(trace, 9, "chat", parent=AGENT))
+    drain(worker)
+    assert [one["metadata"]["trace_id"] for one in payloads(local)[3:]] == [trace_id(1)]
+    rest(worker, clock, 10.0)
+    assert [one["metadata"]["trace_id"] for one in payloads(local)[3:]] == [*map(trace_id, (1, 2, 3))]
 
 
 def test_an_event_of_the_trace_that_cannot_be_read_does_not_keep_late_spans_out(
@@ -324,7 +358,46 @@ def test_an_evaluation_is_feedback_whenever_it_comes(local: Bus, clock: Clock) -
         ("helpfulness", 1.0),
         ("evaluation", 0.5),
     ]
+    assert [one.get("session_id") for one in found] == ["session 1", None, None]
     assert letters(local) == []
+
+
+def test_an_evaluation_that_comes_late_is_of_the_run_that_it_names_or_of_the_only_one(
+    local: Bus, clock: Clock
+) -> None:
+    worker = assembler(local, clock)
+    publish(local, *agent_trace(1), *agent_trace(2)[:4])
+    publish(local, a_span(2, 12, "invoke_agent", parent=ROOT, at=3), agent_trace(2)[4])
+    rest(worker, clock)
+    for trace, number, parent in ((1, 20, TOOL), (2, 21, 12), (2, 22, TOOL)):
+        publish(local, a_span(trace, number, parent=parent, at=500, events=(evaluation(1, at=500),)))
+    rest(worker, clock)
+    assert [one["trajectory_id"] for one in payloads(local, "RL_FEEDBACK")] == [
+        trajectory_id(trace_id(1), span_id(AGENT)),
+        trajectory_id(trace_id(2), span_id(12)),
+        trajectory_id(trace_id(2), span_id(TOOL)),
+    ]
+
+
+def test_an_evaluation_is_feedback_once_though_its_trace_is_opened_again(local: Bus, clock: Clock) -> None:
+    worker = assembler(local, clock)
+    graded = a_span(1, 20, parent=AGENT, events=(evaluation(0.25),))
+    publish(local, graded, *agent_trace(1))
+    drain(worker)
+    for later in LATE[:2]:
+        clock.now += 0.6 * DEDUPE_S  # the second time, an equal id would be stored once more
+        publish(local, later)
+        rest(worker, clock)
+    assert revisions(local) == [("2", 1, 2), ("2", 2, 3), ("2", 3, 3)]
+    assert len(payloads(local, "RL_FEEDBACK")) == 1
+
+
+def test_a_dead_letter_of_spans_names_the_first_twenty_in_order() -> None:
+    event = trace_events.dead(trace_id(1), "loop", "no", [span_id(n) for n in range(30, 0, -1)], NOON)
+    letter = dead_letter_of(event)
+    assert (letter.stream, letter.consumer, letter.time) == ("RL_SPANS", "assembler", NOON)
+    shown = json.loads(letter.data)
+    assert shown == {"trace_id": trace_id(1), "span_ids": [span_id(n) for n in range(1, 21)]}
 
 
 def test_a_label_is_feedback_and_a_score_out_of_range_is_a_dead_letter(local: Bus, clock: Clock) -> None:

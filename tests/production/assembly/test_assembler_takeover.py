@@ -28,6 +28,7 @@ from support.loop_spans import (
 
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.assembly import assembly, open_traces
+from pytest_tfgrpo.production.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, row_since
@@ -79,13 +80,66 @@ def test_a_run_whose_session_was_withdrawn_meanwhile_is_dropped(local: Bus, cloc
         asked.append((session, user, ended_s))
         return session == "session 1"
 
-    worker = assembler(local, clock, refuses=refuses)
+    told: list[str] = []
+    worker = assembler(local, clock, refuses=refuses, forgo=told.extend)
     publish(local, *agent_trace(1), *agent_trace(2, policy_version="v1"))
+    given = {"user.id": "u-1"}
+    publish(local, a_span(3, 3, "chat", parent=AGENT), a_span(3, AGENT, "invoke_agent", attributes=given))
+    drain(worker)
+    worker.close()
+    assert agents(local) == [(trace_id(2), span_id(AGENT), 2), (trace_id(3), span_id(AGENT), 1)]
+    assert asked[0] == ("session 1", "", 1_800_000_012.0)
+    assert (trace_id(3), "u-1", 1_800_000_003.0) in asked
+    assert told == [trajectory_id(trace_id(1), span_id(AGENT))]
+    assert [trace_id(1) in event.data.decode() for event in local.replay("RL_SPANS")] == [False] * 7
+
+
+def test_what_is_withdrawn_while_it_is_published_goes_again(local: Bus, clock: Clock) -> None:
+    gone: list[str] = []
+    told: list[str] = []
+    worker = assembler(local, clock, refuses=lambda session, *_: session in gone, forgo=told.extend)
+    publish(local, *agent_trace(1), *agent_trace(2))
+    publish_all = worker._lease.publish
+
+    def published_then_withdrawn(*said: Any) -> list[int] | None:
+        found = publish_all(*said)
+        gone.append("session 1")
+        return found
+
+    worker._lease.publish = published_then_withdrawn  # type: ignore[method-assign]
     drain(worker)
     worker.close()
     assert agents(local) == [(trace_id(2), span_id(AGENT), 2)]
-    assert asked[0] == ("session 1", "", 1_800_000_012.0)
-    assert [trace_id(1) in event.data.decode() for event in local.replay("RL_SPANS")] == [False] * 5
+    assert told == [trajectory_id(trace_id(1), span_id(AGENT))]
+
+
+def test_the_runs_that_an_open_trace_may_become_are_told_when_it_opts_out(local: Bus, clock: Clock) -> None:
+    told: list[str] = []
+    worker = assembler(local, clock, forgo=told.extend)
+    publish(local, *agent_trace(1)[:4])
+    drain(worker)
+    local.publish([opt_out_event(1)])
+    drain(worker)
+    assert told == [trajectory_id(trace_id(1), span_id(number)) for number in (ROOT, AGENT)]
+
+
+def test_who_takes_over_overwrites_what_the_one_before_had_still_to(
+    embedded: EmbeddedPlace, clock: Clock
+) -> None:
+    bus = embedded.open()
+    worker = assembler(bus, clock)
+    publish(bus, *agent_trace(1)[:4])
+    drain(worker)
+    bus.publish([opt_out_event(1)])
+    publish(bus, *agent_trace(2))
+    drain(worker)
+    again = assembler(bus, clock, "two")
+    again.step()
+    rest(again, clock, 16)
+    rest(again, clock, 6)
+    again.close()
+    assert agents(bus) == [(trace_id(2), span_id(AGENT), 2)]
+    assert bytes_in(embedded.folder, b"question 1") == []
 
 
 @pytest.mark.parametrize("whose", ["session", "user"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from support.buses import Clock
 from support.job_states import NOON
 from support.loop_spans import agent_trace, publish, trace_id
 
 from pytest_tfgrpo.core.events import FEEDBACK
+from pytest_tfgrpo.production.assembly import dropped_traces
 from pytest_tfgrpo.production.assembly.dropped_traces import DroppedTraces
 from pytest_tfgrpo.production.assembly.open_traces import DONE_S
 from pytest_tfgrpo.production.assembly.trajectories import trajectory_id
@@ -33,6 +35,30 @@ def test_what_is_to_go_goes_5_seconds_after_the_first_of_it(local: Bus, clock: C
     dropped.flush_if_due(0.0)
     assert left(local) == there - 2
     assert dropped.first(99) == 99
+
+
+def test_much_that_is_to_go_goes_at_once(local: Bus, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropped_traces, "_FLUSH_EVENTS", 2)
+    publish(local, *agent_trace(1))
+    first, second, *_ = local.replay("RL_SPANS")
+    there, dropped = left(local), DroppedTraces(local, clock)
+    dropped.doom({first.id: first.sequence})
+    dropped.flush_if_due(0.0)
+    assert left(local) == there
+    dropped.doom({second.id: second.sequence})
+    assert dropped.first(99) == first.sequence
+    assert dropped.first(0) == 0
+    dropped.flush_if_due(0.0)
+    assert left(local) == there - 2
+
+
+def test_a_published_trace_goes_5_seconds_later_too(local: Bus, clock: Clock) -> None:
+    publish(local, *agent_trace(1))
+    dropped = DroppedTraces(local, clock)
+    dropped.doom_runs(trace_id(1), {"s": 1}, 1)
+    clock.now += 5.0
+    dropped.flush_if_due(0.0)
+    assert left(local) == 0
 
 
 def test_a_dropped_trace_is_forgotten_after_an_hour_also_by_whoever_comes_next(

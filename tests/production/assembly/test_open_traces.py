@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+from support.loop_spans import AGENT, agent_trace, publish, span_id, trace_id
 
 from pytest_tfgrpo.production.assembly import done_traces, open_traces
 from pytest_tfgrpo.production.assembly.done_traces import DoneRun, DoneTraces, KeptTraces
@@ -17,6 +18,7 @@ from pytest_tfgrpo.production.assembly.open_traces import (
     StreamTime,
 )
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.span_events import decode_spans
 from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace, TraceSpan
 
@@ -207,6 +209,29 @@ def test_of_traces_that_are_done_the_oldest_spans_go_first(
     for _ in range(9):
         kept.keep("a", OpenTrace(first=1, since=0.0, seen=0.0, size=10))
     assert (kept.pop("a") is not None) is (size >= 10), "one that is kept again counts once"
+
+
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_a_trace_that_is_opened_again_has_what_came_before_as_if_it_were_not_new(
+    local: Bus, kept_before: bool
+) -> None:
+    publish(local, *agent_trace(1)[:2], *agent_trace(2)[:1], *agent_trace(1)[2:])
+    events = [one for one in local.replay("RL_SPANS") if trace_id(1).encode() in one.data]
+    kept, size = KeptTraces(local), sum(len(one.data) for one in events[:3])
+    if kept_before:
+        found = OpenTrace(first=1, since=0.0, seen=0.0, size=size)
+        for one in events[:3]:
+            found.events[one.id] = one.sequence
+            found.take(decode_spans(one.data)[1] or [])
+        kept.keep(trace_id(1), found)
+    again = kept.reopened(trace_id(1), events[3], since=0.0, now=7.0)
+    assert (again.first, again.since, again.seen, again.size) == (events[3].sequence, 7.0, 7.0, size)
+    assert (again.fresh, again.events) == (set(), {})
+    again.take([agent_trace(1)[number] for number in (1, 3)])
+    assert again.fresh == {span_id(AGENT)}, "the other one was here"
+    assert kept.pop(trace_id(1)) is None
+    later = kept.reopened(trace_id(1), events[3], since=9e9, now=7.0)
+    assert (later.size, later.heads()) == (0, []), "its spans are older than that"
 
 
 def test_of_what_is_refused_only_fresh_spans_are_told_and_none_for_coming_twice() -> None:

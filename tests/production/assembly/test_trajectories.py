@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -12,7 +13,13 @@ from support.loop_spans import AGENT, BORN_NS, ROOT, a_span, agent_trace, messag
 
 from pytest_tfgrpo.core.events import EventRefusal, derived_id
 from pytest_tfgrpo.production.assembly.outcome_events import NO_COMPONENT, component_of, feedback_event
-from pytest_tfgrpo.production.assembly.trajectories import time_of, trajectory_event, trajectory_of
+from pytest_tfgrpo.production.assembly.trajectories import (
+    time_of,
+    trajectory_digest,
+    trajectory_event,
+    trajectory_event_id,
+    trajectory_of,
+)
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
 from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
@@ -161,6 +168,186 @@ def test_notes_are_task_outcome_and_version() -> None:
     assert found["subordinate_profile"] == "developer"
 
 
+@pytest.mark.parametrize(
+    ("note", "value", "at", "kept"),
+    [
+        *(("domain", one, "task_context.domain", one) for one in ("coding", "research", "data_analysis")),
+        ("complexity_score", "0.5", "task_context.complexity_score", 0.5),
+        ("task_id", " t-1 ", "task_context.task_id", "t-1"),
+        ("task_key", "k" * 256, "task_context.task_key", "k" * 256),
+        *(
+            ("task_status", one, "outcome.task_status", one)
+            for one in ("completed_successfully", "partial_completion", "failed", "unknown")
+        ),
+        *(("subordinate_profile", one, "subordinate_profile", one) for one in ("researcher", "rl-trainer")),
+        *(
+            ("user_feedback.type", one, "outcome.user_feedback", {"type": one})
+            for one in ("thumbs_up", "thumbs_down")
+        ),
+        ("user_feedback.rating", 1, "outcome.user_feedback", {"type": "rating", "rating": 1.0}),
+        ("user_feedback.rating", 5, "outcome.user_feedback", {"type": "rating", "rating": 5.0}),
+        ("outcome.correction_requested", "TRUE", "outcome.correction_requested", True),
+        ("outcome.task_abandoned", "False", "outcome.task_abandoned", False),
+        ("outcome.security.critical_issues", "3", "outcome.security.critical_issues", 3),
+        ("outcome.security.critical_issues", 2**53 - 1, "outcome.security.critical_issues", 2**53 - 1),
+        ("outcome.linter.score", 0, "outcome.linter.score", 0.0),
+        ("policy_version", 7, "metadata.policy_version", "7"),
+        ("lessons", '["a,b", "c"]', "metadata.lessons", ["a,b", "c"]),
+        ("lessons", ["l"] * 1000, "metadata.lessons", ["l"] * 1000),
+    ],
+)
+def test_each_note_is_kept_in_its_place(note: str, value: Any, at: str, kept: Any) -> None:
+    found: Any = noted(**{note: value})
+    for part in at.split("."):
+        found = found[part]
+    assert found == kept
+
+
+@pytest.mark.parametrize(
+    ("note", "value"),
+    [
+        ("complexity_score", 1.01),
+        ("user_feedback.rating", 0.9),
+        ("user_feedback.rating", 5.1),
+        ("outcome.linter.score", 10.1),
+        ("task_key", "k" * 257),
+        ("outcome.security.critical_issues", 2**53),
+        ("outcome.security.critical_issues", -1),
+        ("lessons", ["l"] * 1001),
+        ("subordinate_profile", "clown"),
+    ],
+)
+def test_a_note_beyond_its_bounds_is_named_and_not_kept(note: str, value: Any) -> None:
+    found = noted(**{note: value})
+    assert found["metadata"]["unusable_notes"] == [note]
+    assert {"subordinate_profile", "lessons"}.isdisjoint({*found, *found["metadata"]})
+    assert found["outcome"] == {"task_status": "unknown"}
+    assert found["task_context"].keys() == {"domain", "instructions"}
+
+
+def test_a_note_with_its_whole_name_goes_before_the_short_one() -> None:
+    found = noted(
+        completion=0.25, outcome__completion=0.75, outcome__tests__passed=4, outcome__tests__total=4
+    )
+    assert found["outcome"]["completion"] == 0.75
+    assert found["outcome"]["tests"] == {"passed": 4, "total": 4}
+
+
+def test_the_metadata_say_which_model_how_warm_for_how_much_and_for_whom() -> None:
+    used = {
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.usage.input_tokens": 30,
+        "gen_ai.usage.output_tokens": 12,
+        "gen_ai.usage.cost": 0.25,
+    }
+    chat = a_span(1, 3, "chat", parent=AGENT, attributes=used)
+    run = run_of(chat, a_span(1, AGENT, "invoke_agent", lasts=9, attributes={"user.id": "u-1"}))
+    metadata = trajectory_of(run)["metadata"]
+    assert metadata == {
+        "model": "m",
+        "temperature": 0.5,
+        "total_tokens": 42,
+        "total_cost_usd": 0.25,
+        "user_ref": "u-1",
+        "trace_id": trace_id(1),
+        "span_id": span_id(AGENT),
+    }
+
+
+def test_a_run_without_session_name_or_question_has_those_of_its_trace_and_kind() -> None:
+    found = made(replace(a_span(1, AGENT, "invoke_agent", at=3, lasts=2), name=""))
+    assert (found["session_id"], found["agent_id"]) == (trace_id(1), "agent")
+    assert found["task_context"] == {"domain": "general"}
+    assert found["start_timestamp"] == found["turns"][0]["timestamp"] == time_of(BORN_NS + 3 * 10**9)
+    assert found["end_timestamp"] == time_of(BORN_NS + 5 * 10**9)
+
+
+def test_what_a_tool_failed_with_is_seen_and_what_the_model_said_beside_the_call_is_kept() -> None:
+    said = {"gen_ai.output.messages": message("assistant", "let me look")}
+    failed = {"gen_ai.tool.name": "look", "error.type": "TimeoutError"}
+    found = made(
+        a_span(1, 3, "chat", parent=AGENT, attributes=said),
+        a_span(1, 4, "execute_tool", parent=AGENT, attributes=failed, failed=True, lasts=-1),
+        a_span(1, 7, "chat", parent=AGENT),
+        a_span(1, AGENT, "invoke_agent", lasts=9),
+    )
+    call, answer = found["turns"]
+    assert call["action"]["raw_response"] == "let me look"
+    assert call["result"] == {
+        "success": False,
+        "output": None,
+        "error": "TimeoutError",
+        "execution_time_ms": 0.0,
+    }
+    assert answer["observation"] == {"type": "tool_result", "content": "TimeoutError"}
+
+
+def test_answers_of_a_model_one_after_the_other_are_turns_of_their_own() -> None:
+    chats = [
+        a_span(
+            1, n, "chat", parent=AGENT, attributes={"gen_ai.output.messages": message("assistant", f"{n}")}
+        )
+        for n in (3, 4, 5)
+    ]
+    found = made(*chats, a_span(1, AGENT, "invoke_agent", lasts=9))
+    assert [turn["action"]["raw_response"] for turn in found["turns"]] == ["3", "4", "5"]
+
+
+def test_what_an_agent_and_a_tool_gave_is_a_result_of_tools() -> None:
+    def tool(number: int, result: str) -> TraceSpan:
+        given = {"gen_ai.tool.name": "ask", "gen_ai.tool.call.result": result}
+        return a_span(1, number, "execute_tool", parent=AGENT, lasts=2, attributes=given)
+
+    forest = SpanForest(read_span)
+    forest.take([
+        a_span(1, 3, "chat", parent=AGENT),
+        tool(4, "of an agent"),
+        a_span(1, 14, "invoke_agent", parent=4, at=5),
+        tool(7, "x" * 9000),
+        a_span(1, 10, "chat", parent=AGENT),
+        a_span(1, AGENT, "invoke_agent", lasts=20),
+    ])  # fmt: skip
+    outer, _ = (trajectory_of(run) for run in forest.runs(whole_trace=True))
+    seen = outer["turns"][-1]["observation"]
+    assert seen["type"] == "tool_result"
+    assert seen["content"].startswith("of an agent\nxxx")
+    assert len(seen["content"].encode()) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "text"),
+    [
+        (-5, "1970-01-01T00:00:00.000Z"),
+        (1_999_999, "1970-01-01T00:00:00.001Z"),
+        (BORN_NS + 2_000_000, "2027-01-15T08:00:00.002Z"),
+        (10**30, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_a_time_is_cut_to_the_millisecond(at_ns: int, text: str) -> None:
+    assert time_of(at_ns) == text
+
+
+def test_two_revisions_that_say_the_same_have_one_digest_and_different_events() -> None:
+    first, again, other = trajectory_of(run_of(*agent_trace(1))), made(*agent_trace(1)), made(*agent_trace(2))
+    again["metadata"]["revision"] = 2
+    assert trajectory_digest(first) == trajectory_digest(again) != trajectory_digest(other)
+    key = first["trajectory_id"]
+    events = [trajectory_event_id(key), *(trajectory_event_id(key, n) for n in (1, 2, 3))]
+    assert events[0] == events[1] == derived_id("trajectory", key)
+    assert len({*events}) == 3
+
+
+def test_arguments_are_kept_as_json_where_they_are_json() -> None:
+    def arguments(text: str) -> Any:
+        given = {"gen_ai.tool.name": "look", "gen_ai.tool.call.arguments": text}
+        tool = a_span(1, 4, "execute_tool", parent=AGENT, attributes=given)
+        found = made(a_span(1, 3, "chat", parent=AGENT), tool, a_span(1, AGENT, "invoke_agent", lasts=9))
+        return found["turns"][0]["action"]["tool_args"]
+
+    given = ['{"n":1}', "[1,2]", "7", '{"n":', "plain"]
+    assert list(map(arguments, given)) == [{"n": 1}, [1, 2], "7", '{"n":', "plain"]
+
+
 def test_a_truth_value_is_no_number_and_an_object_or_too_many_are_no_lessons() -> None:
     found = noted(outcome__completion=True, outcome__linter__score=False, lessons={"a": 1})
     assert found["outcome"] == {"task_status": "unknown"}
@@ -213,6 +400,42 @@ def test_equal_spans_give_equal_bytes_in_any_order() -> None:
     assert trajectory_of(run_of(*spans)) == trajectory_of(run_of(*reversed(spans)))
     assert run_of(*spans).closed
     assert spans[-1].key == (trace_id(1), span_id(ROOT))
+
+
+def test_feedback_says_what_the_evaluation_says_and_each_one_has_its_own_id() -> None:
+    first: dict[str, Any] = {"name": "Tone", "at_ns": BORN_NS, "value": 0.5, "label": "fair", "place": "1"}
+
+    def said(**changed: Any) -> Any:
+        event = feedback_event(TraceOutcome(**{**first, **changed}), derived_id("a"), "chat-17")
+        assert not isinstance(event, EventRefusal), event
+        return event
+
+    found = said(explanation="why").data
+    assert (found["session_id"], found["source"], found["score"]) == ("chat-17", "evaluation", 0.5)
+    assert (found["text"], found["metadata"]) == ("why", {"label": "fair"})
+    label = said(value=None, explanation="why").data
+    assert (label["type"], label["text"], label["metadata"]) == ("label", "fair", {"explanation": "why"})
+    changes: list[dict[str, Any]] = [
+        {}, {"name": "Style"}, {"at_ns": BORN_NS + 1}, {"value": 0.25}, {"label": "good"}
+    ]  # fmt: skip
+    assert len({said(**one).data["feedback_id"] for one in changes}) == len(changes)
+    assert len({said(**one).id for one in changes}) == len(changes)
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (-0.01, "outcome_out_of_range"),
+        (1.01, "outcome_out_of_range"),
+        (True, "outcome_not_a_number"),
+        (None, "outcome_not_a_number"),
+        ("0.5", "outcome_not_a_number"),
+    ],
+)
+def test_a_score_is_a_number_from_0_to_1(value: Any, code: str) -> None:
+    refused = feedback_event(TraceOutcome(name="n", at_ns=BORN_NS, value=value, place="1"), derived_id("a"))
+    assert isinstance(refused, EventRefusal)
+    assert refused.message.startswith(f"{code}: the score of 'n' is {value!r}, not a number from 0 to 1")
 
 
 def test_what_an_evaluation_does_not_say_is_not_in_its_feedback() -> None:
