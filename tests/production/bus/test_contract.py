@@ -78,6 +78,7 @@ def test_a_replay_starts_at_a_sequence_or_a_time(bus: Bus) -> None:
     assert [e.sequence for e in bus.replay(STREAM, since_sequence=4)] == [4, 5, 6, 7]
     assert [e.sequence for e in bus.replay(STREAM, since_time=between)] == [6, 7]
     assert list(bus.replay(STREAM, since_time=time.time() + 60)) == []
+    assert [e.sequence for e in bus.replay(STREAM, since_sequence=7, since_time=between)] == [7]
     assert list(bus.replay(STREAM, since_sequence=8)) == []
 
 
@@ -101,6 +102,9 @@ def test_a_replay_of_thousands_is_complete(bus: Bus) -> None:
         ({"subject": "agent.rl.>"}, "no stream takes"),
         ({"id": "1234"}, "'1234' is no UUID"),
         ({"id": "A" * 36}, "is no UUID"),
+        ({"id": "AAAAAAAA-aaaa-4aaa-8aaa-aaaaaaaaaaaa"}, "is no UUID"),
+        ({"id": "aaaaaaaa-aaaa-4aaa-8aaaaaaaaaaaaaaa-"}, "is no UUID"),
+        ({"time": "1" * 65}, "is not RFC 3339"),
         ({"time": "today\r\nX: 1"}, "is not RFC 3339"),
         ({"data": b"x" * (MAX_EVENT_BYTES + 1)}, "1,000,001 bytes"),
         ({"data": "text"}, "not bytes"),
@@ -188,6 +192,38 @@ def test_what_is_not_acknowledged_comes_again(bus: Bus) -> None:
     assert [(e.sequence, e.attempts) for e in again] == [(2, 2)]
     consumer.ack(again)
     assert consumer.fetch(1, 2 * SHORT) == []
+
+
+def test_what_one_consumer_settles_or_gives_back_is_nothing_to_another(bus: Bus) -> None:
+    bus.publish(events(3))
+    one, two = (bus.consumer(STREAM, name, ack_wait_s=100.0) for name in ("one", "two"))
+    mine, theirs = one.fetch(3, 100), two.fetch(2, 100)
+    assert [(e.sequence, e.attempts) for e in theirs] == [(1, 1), (2, 1)]
+    two.nak(theirs)
+    assert one.fetch(3, 0) == []
+    two.ack(two.fetch(2, 100))
+    assert (one.lag(), two.lag()) == (3, 1)
+    two.bury(two.fetch(1, 100), "schema", "no")
+    assert (one.lag(), two.lag()) == (3, 0)
+    one.nak(mine)
+    assert two.fetch(3, 0) == []
+    assert [(e.sequence, e.attempts) for e in one.fetch(3, 100)] == [(1, 2), (2, 2), (3, 2)]
+
+
+def test_a_name_is_one_consumer_in_each_stream(bus: Bus) -> None:
+    bus.publish([event(1), event(2, subject=REWARD), event(3)])
+    one, other = bus.consumer(STREAM, "one"), bus.consumer(REWARDS, "one")
+    assert texts(one.fetch(9, 100)) == ["event 1", "event 3"]
+    assert texts(other.fetch(9, 100)) == ["event 2"]
+    assert (one.lag(), other.lag()) == (2, 1)
+
+
+def test_all_that_is_buried_at_once_is_a_letter_each_and_settled(bus: Bus) -> None:
+    bus.publish(events(3))
+    consumer = bus.consumer(STREAM, "one")
+    consumer.bury(consumer.fetch(3, 100)[1:], "schema", "no")
+    assert [dead_letter_of(e).id for e in bus.replay(DEAD)] == [e.id for e in events(2, start=1)]
+    assert consumer.lag() == 1
 
 
 def test_what_is_given_back_comes_again_after_its_delay(bus: Bus) -> None:
@@ -350,6 +386,34 @@ def test_a_watch_sees_what_is_there_and_what_changes(place: BusPlace) -> None:
 def test_a_key_that_some_bus_cannot_hold_is_refused(bus: Bus, key: str) -> None:
     with pytest.raises(BusError, match="the table key"):
         bus.table("state").put(key, b"", 0)
+
+
+def test_the_longest_keys_and_names_are_taken(bus: Bus) -> None:
+    key = f"a=/-_.{'x' * 506}"
+    table = bus.table("t" * 64)
+    assert table.put(key, b"1", 0) == table.get(key)[1]
+    with pytest.raises(BusError, match="at most 512 characters"):
+        table.get(f"{key}x")
+    bus.publish([event(1)])
+    assert texts(bus.consumer(STREAM, "c" * 64).fetch(1, 100)) == ["event 1"]
+
+
+def test_a_row_of_one_table_is_none_of_another(bus: Bus) -> None:
+    state, other = bus.table("state"), bus.table("teams")
+    watch = state.watch()
+    assert watch.changes(0) == []
+    revision = other.put("a", b"theirs", 0)
+    assert (state.get("a"), state.list(), watch.changes(0)) == ((None, 0), {}, [])
+    state.put("a", b"mine", 0)
+    assert [(row.key, row.value) for row in watch.changes(0)] == [("a", b"mine")]
+    other.remove("a", revision)
+    assert (state.get("a")[0], watch.changes(0)) == (b"mine", [])
+
+
+def test_a_bad_key_of_a_row_leaves_the_events_beside_it_unwritten(bus: Bus) -> None:
+    with pytest.raises(BusError, match="the table key"):
+        bus.publish([event(1)], [TablePut(key=key, value=b"1", revision=0) for key in ("a", "b c")])
+    assert (list(bus.replay(STREAM)), bus.table("state").list()) == ([], {})
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", ">", "../x", "x" * 65])

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event, dead_letter_of, died
 from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES, check_events
 
-TIME = "2026-01-01T00:00:00Z"
+TIME = "2026-03-04T05:06:07Z"
 SUBJECTS = {"agent.rl.dead.v1": None}
 
 
@@ -52,7 +52,31 @@ def test_equal_letters_are_one_event_and_others_are_not() -> None:
     assert dead_event(letter, TIME).id != dead_event(replace(letter, data=b"[]"), TIME).id
     stored = replace(event(1), sequence=5)
     assert died(stored, "A", "one", "x", "1").id == died(stored, "A", "one", "y", "2").id
-    assert died(stored, "A", "one", "x", "1").id != died(stored, "A", "two", "x", "1").id
+    others = [
+        died(stored, "A", "two", "x", "1"),
+        died(stored, "B", "one", "x", "1"),
+        died(replace(stored, sequence=6), "A", "one", "x", "1"),
+        died(replace(stored, id=event(2).id), "A", "one", "x", "1"),
+    ]
+    assert len({died(stored, "A", "one", "x", "1").id, *(one.id for one in others)}) == 5
+
+
+def test_a_dead_letter_says_which_event_it_was_and_where() -> None:
+    stored = replace(event(1, b"poison"), sequence=5, attempts=2, time=TIME)
+    made = died(stored, "A", "one", "schema", "no task")
+    assert made.time == TIME
+    assert dead_letter_of(made) == DeadLetter(
+        code="schema",
+        message="no task",
+        stream="A",
+        consumer="one",
+        attempts=2,
+        id=stored.id,
+        subject=stored.subject,
+        time=TIME,
+        size=6,
+        data=b"poison",
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from support.buses import STREAM, event, events
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.production.bus.embedded.blocks import (
     append,
     erase,
@@ -62,6 +63,27 @@ def test_a_page_takes_what_fits_and_a_larger_event_is_alone(db: sqlite3.Connecti
     larger = event(3, bytes(room + 1))
     assert append(db, STREAM, 1, [half, half, half, whole, larger, half], 1.0) == 5
     assert firsts(db) == [1, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '["s", "t"]',
+        "no json",
+        '["s", "t", [7, 14]]',
+        '[["s", "s"], "t", [7, 14, 21]]',
+        '["s", ["t", "t"], [7, 14, 21]]',
+        '["s", ["t", "t", 3], [7, 14, 21]]',
+        '[["s", "s", 3], "t", [7, 14, 21]]',
+        '["s", "t", [7, "14", 21]]',
+    ],
+)
+def test_a_block_that_nobody_here_wrote_so_is_named_by_its_events(db: sqlite3.Connection, head: str) -> None:
+    three_blocks(db)
+    db.execute(f"UPDATE {blocks(STREAM)} SET head = ? WHERE first = 4", (head,))
+    assert read_blocks(db, STREAM, 1, 2)[1].first == 3
+    with pytest.raises(BusError, match=f"^events 4 to 6 of {STREAM} were changed by another program"):
+        read_blocks(db, STREAM, 5)
 
 
 @pytest.mark.parametrize(

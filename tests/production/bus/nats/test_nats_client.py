@@ -21,7 +21,7 @@ from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsRefusal, _publi
 from pytest_tfgrpo.production.bus.nats.scan import NatsScan
 from pytest_tfgrpo.production.bus.nats.streams import bucket_config, differing, provide, stream_config
 from pytest_tfgrpo.production.bus.nats.table import NatsTable, NatsWatch, erase
-from pytest_tfgrpo.production.bus.protocol import MAX_DELIVERIES
+from pytest_tfgrpo.production.bus.protocol import MAX_DELIVERIES, MAX_PENDING
 from pytest_tfgrpo.production.bus.streams import StreamSpec
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -121,6 +121,7 @@ def test_a_consumer_asks_for_all_there_is_and_waits_for_the_first_of_more(link: 
     (subject, wish), *_ = link.asked
     assert (subject, wish["stream_name"]) == ("CONSUMER.DURABLE.CREATE.S.one", "S")
     assert wish["config"]["ack_wait"] == 1_500_000_000
+    assert wish["config"]["max_ack_pending"] == MAX_PENDING
     assert (wish["config"]["max_deliver"], wish["config"]["deliver_policy"]) == (-1, "all")
     link.pulled = [([Message(1), Message(2)], True)]
     assert [event.sequence for event in one.fetch(5, 0.0)] == [1, 2]
@@ -171,7 +172,7 @@ SPEC = StreamSpec(name="S", subjects=("b", "a"), max_age_s=2.5, max_count=None)
 
 def test_a_stream_is_compared_key_by_key_and_its_subjects_in_any_order() -> None:
     wanted = stream_config(SPEC)
-    assert wanted["subjects"] == sorted(SPEC.patterns)
+    assert wanted["subjects"] == ["a", "b"]
     assert (wanted["max_age"], wanted["max_msgs"]) == (2_500_000_000, -1)
     assert stream_config(replace(SPEC, max_count=9))["max_msgs"] == 9
     assert differing(wanted, {**wanted, "subjects": wanted["subjects"][::-1], "more": 1}) == []
@@ -182,7 +183,15 @@ def test_a_stream_is_compared_key_by_key_and_its_subjects_in_any_order() -> None
         "S has max_age 1 s, not 2.5 s",
     ]
     assert differing(wanted, {**wanted, "sources": [{"name": "T"}]}) == ["S copies another stream"]
+    assert differing(wanted, {**wanted, "mirror": {"name": "T"}}) == ["S copies another stream"]
+    assert differing(wanted, {**wanted, "duplicate_window": 10**9, "max_msgs": 5}) == [
+        "S has max_msgs 5, not -1",
+        "S has duplicate_window 1 s, not 3600 s",
+    ]
+    training = replace(SPEC, subjects=("t.a", "t.b"), pattern="t.>")
+    assert stream_config(training)["subjects"] == ["t.>"]
     rows = bucket_config("state")
+    assert (rows["max_age"], rows["max_msgs"], rows["allow_rollup_hdrs"]) == (0, -1, True)
     assert (rows["name"], rows["subjects"], rows["max_msgs_per_subject"]) == ("KV_state", ["$KV.state.>"], 2)
 
 
