@@ -25,10 +25,11 @@ V2 = DeployCandidate(
 class RampLoop:
     """A bus, a view, and a controller whose clock the test moves."""
 
-    def __init__(self, bus: Bus, folder: Path, owner: str = "one") -> None:
+    def __init__(self, bus: Bus, folder: Path, owner: str = "one", **more: float | str) -> None:
         self.bus, self.minute, self.back = bus, 0.0, 0.0
         """`back`: minutes by which the wall clock was set back."""
         self.waiting: list[DeployCandidate] = [V2]
+        self.skipped: dict[str, str] = {}
         self.view = LoopView(folder / f"{owner}.db")
         start = datetime.fromisoformat(minute(0)).timestamp()
         self.controller = DeploymentController(
@@ -38,13 +39,14 @@ class RampLoop:
             owner,
             clock=lambda: self.minute * 60.0,
             wall=lambda: start + (self.minute - self.back) * 60.0,
+            **more,  # type: ignore[arg-type]
         )
         self.deployments = Deployments(bus)
         self._drawn = 0
 
     def _next(self, serving: Serving) -> NextRamp:
         found = [one for one in self.waiting if one.version not in serving.states]
-        return NextRamp(found[0], V1) if found else NextRamp()
+        return NextRamp(*(found[:1] or [None]), V1, self.skipped)
 
     def look(self, at: float) -> Serving:
         self.minute = at

@@ -89,6 +89,14 @@ def test_only_the_newest_sessions_are_remembered() -> None:
     assert [met.version(wide, session) for session in reversed(late)] == ["v1", "v1", "v2"]
 
 
+def test_a_session_that_comes_again_is_among_the_newest() -> None:
+    met, narrow, wide = SessionVersions(most=2), ramping(0.1), ramping(0.1, 0.5)
+    first, second, third = sorted(canaries(wide) - canaries(narrow))[:3]
+    for session in (first, second, first, third):
+        met.version(narrow, session)
+    assert [met.version(wide, session) for session in (first, third)] == ["v1", "v1"]
+
+
 def test_without_a_ramp_all_sessions_meet_the_live_version() -> None:
     assert {assigned(Serving(live="v3"), session, "v2") for session in SESSIONS[:50]} == {"v3"}
 
@@ -106,6 +114,10 @@ def damaged(**changes: object) -> bytes:
     return json.dumps({**serving, "ramp": ramp, **rest}).encode()
 
 
+def deployed(**changes: object) -> dict[str, object]:
+    return json.loads(ramping(0.1).encode())["ramp"] | changes
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [
@@ -119,7 +131,12 @@ def damaged(**changes: object) -> bytes:
         (damaged(shares=[0.1]), "the steps of v2 do not fit each other"),
         (damaged(step_positions=[1]), "the steps of v2 do not fit each other"),
         (damaged(shares=[0.1, 1.5]), "the steps of v2 do not fit each other"),
+        (damaged(shares=[0.1, 0.0]), "the steps of v2 do not fit each other"),
+        (damaged(waits_min=[60.0] * 3), "the steps of v2 do not fit each other"),
+        (damaged(deployed=deployed(shares=[])), "the steps of v2 do not fit each other"),
         (damaged(since="noon"), "'noon' is no time"),
+        (damaged(began=["noon", NOON]), "'noon' is no time"),
+        (damaged(deployed=deployed(since="night")), "'night' is no time"),
     ],
 )
 def test_a_row_that_is_damaged_is_named_before_anything_is_served_by_it(value: bytes, why: str) -> None:

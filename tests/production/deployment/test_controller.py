@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.deployments import (
     foreign_reward,
     minute,
     publish_sessions,
+    ramp_of,
     reward_event,
     verdict_event,
 )
@@ -20,22 +22,30 @@ from support.ramp_loop import V1, V2, RampLoop
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
+from pytest_tfgrpo.numerics.two_arms import odds_evidence
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment import sessions
 from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
 from pytest_tfgrpo.production.deployment.controller import EVERY_S
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.monitor_state import (
+    MonitorState,
+    decode_monitor_state,
+    monitor_state,
+)
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.sessions import SettledSession
-from pytest_tfgrpo.production.deployment.tallies import RampTally
+from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures, RampTally, RewardCounts
+from pytest_tfgrpo.production.deployment.violations import Violations
 from pytest_tfgrpo.production.view.view import LoopView
-from pytest_tfgrpo.storage.lease import Lease
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import Lease, lease_holder
 
 
 @pytest.fixture
 def loop(bus: Bus, tmp_path: Path) -> Iterator[RampLoop]:
-    made = RampLoop(bus, tmp_path)
+    made = RampLoop(bus, tmp_path, endpoint="http://127.0.0.1:4319/v1")
     with closing(made.view):
         yield made
 
@@ -65,6 +75,11 @@ def test_an_approved_version_ramps_waits_for_time_and_sessions_and_lives(loop: R
     assert loop.states == ["canary", "canary", "canary", "canary", "live", "retired"]
     events = payloads(loop.bus, "RL_DEPLOYMENTS")
     assert all(isinstance(check_event(wrap(MODEL_DEPLOYED, one)), RlEvent) for one in events)
+    assert {one["deployment_config"]["endpoint"] for one in events} == {"http://127.0.0.1:4319/v1"}
+    assert [one["metadata"]["reason"] for one in events[:2]] == [
+        "approved by ada",
+        "its time is over, with enough sessions and no alarm",
+    ]
     evidence = events[1]["metadata"]["evidence"]
     assert evidence["sessions"] == {"canary": 30, "control": 40}
     assert 0 < evidence["reward"]["missed_drop"] == -evidence["reward"]["low"] < 1
@@ -246,8 +261,11 @@ def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: Ra
     loop.deployments.start(third, V2, DeployDecision(at=minute(2), by="ada"), override=True)
     one = DrawnSession("a", "v2", 3)
     publish_sessions(loop.bus, [one])
+    loop.look(3)
+    assert "more sessions of the canary" in loop.waits
     loop.bus.publish([verdict_event(one, "score", 4, component="safety", score=0)])
-    serving = loop.look(5)
+    serving = loop.look(8)
+    assert loop.waits == ""
     assert (serving.versions, serving.states["v3"]) == (("v1",), "rolled_back")
     reasons = [one["metadata"]["reason"] for one in payloads(loop.bus, "RL_DEPLOYMENTS")[-3:]]
     assert reasons[0] == "v2, which it is measured against, is rolled back: safety: a violation was confirmed"
@@ -265,6 +283,117 @@ def test_another_deployment_of_a_version_counts_from_nothing(loop: RampLoop) -> 
     loop.look(95)
     evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
     assert evidence["sessions"] == {"canary": 30, "control": 35}
+
+
+def test_a_session_that_was_forgotten_counts_no_more(loop: RampLoop) -> None:
+    loop.look(0)
+    loop.send(31, "v2", 5)
+    loop.send(31, "v1", 5)
+    loop.look(20)
+    loop.view.forget("session", "s1", [], {})
+    loop.look(61)
+    evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 31}
+
+
+def test_a_step_says_whether_something_was_decided(loop: RampLoop) -> None:
+    assert [loop.controller.step(), loop.controller.step()] == [1, 0]
+    loop.minute = 10
+    assert loop.controller.step() == 0
+
+
+def test_a_version_that_nobody_had_to_approve_passed_its_validation(loop: RampLoop) -> None:
+    loop.waiting = [replace(V2, approved_by="")]
+    loop.look(0)
+    metadata = payloads(loop.bus, "RL_DEPLOYMENTS")[0]["metadata"]
+    assert (metadata["reason"], metadata["approval_status"]) == ("it passed its validation", "automated")
+
+
+def test_a_service_waits_for_one_that_is_gone_as_long_as_it_was_told(
+    bus: Bus, place: BusPlace, tmp_path: Path
+) -> None:
+    one, two = RampLoop(bus, tmp_path), RampLoop(place.open(), tmp_path, "two", ttl_s=600.0)
+    with closing(one.view), closing(two.view):
+        one.look(0)
+        for minute_, holder in ((1, "one"), (10, "one"), (11, "two")):
+            two.look(minute_)
+            assert lease_holder(bus.table(STATE), "deployment") == holder
+
+
+def test_what_the_monitor_of_an_earlier_release_said_is_read() -> None:
+    assert decode_monitor_state("noon") == MonitorState(waits="noon")
+    assert decode_monitor_state(7) == decode_monitor_state(None) == MonitorState()
+    said = MonitorState(waits="noon", skipped={"v3": "its folder is gone"})
+    assert decode_monitor_state(said.encode()) == said
+
+
+def test_a_verdict_from_before_a_ramp_counts_with_its_run_whoever_looks_in_a_later_step(
+    loop: RampLoop,
+) -> None:
+    canary = DrawnSession("a", "v2", 2)
+    loop.bus.publish([verdict_event(canary, "score", 1, component="safety", score=0)])
+    publish_sessions(loop.bus, [canary])
+    loop.view.catch_up(loop.bus)
+    ramp = ramp_of(began=(minute(0), minute(60)), step_positions=(0, 9), said_positions=(1, 0))
+    assert Violations(ramp).count(loop.view) == 1
+
+
+def test_an_event_keeps_both_arms_of_all_figures() -> None:
+    figures = RampFigures(
+        counts=RewardCounts(rewarded=ArmPair(40, 50), fresh=ArmPair(30, 31), unrewarded=ArmPair(1, 2)),
+        difference=0.12345,
+        low=-0.06543,
+        high=0.23456,
+        error_rate=ArmPair(0.12345, 0.02),
+        blocked=ArmPair(3, 1),
+        violations=2,
+        p95_s=ArmPair(1.2345, 0.5),
+    )
+    assert figures.evidence() == {
+        "sessions": {"canary": 40, "control": 50},
+        "since_step": {"canary": 30, "control": 31},
+        "unrewarded": {"canary": 1, "control": 2},
+        "reward": {"difference": 0.1235, "low": -0.0654, "high": 0.2346, "missed_drop": 0.0654},
+        "error_rate": {"canary": 0.1235, "control": 0.02},
+        "blocked": {"canary": 3, "control": 1},
+        "violations": 2,
+        "p95_s": {"canary": 1.234, "control": 0.5},
+    }
+    assert replace(figures, low=0.01).missed_drop == 0.0
+
+
+def test_the_95th_percentile_is_of_the_newest_thousand_times() -> None:
+    tally = RampTally()
+    one = settled(1, failed=False)
+    for n in range(100, 0, -1):
+        tally.add(one._replace(seconds=float(n)))
+    assert tally.figures(0, 0).p95_s == (96.0, 0.0)
+    for _ in range(951):
+        tally.add(one._replace(seconds=0.5))
+    found = tally.figures(0, 0)
+    assert (found.timed, found.p95_s) == ((1000, 0), (0.5, 0.0))
+
+
+def test_a_reward_of_0_counts() -> None:
+    tally = RampTally()
+    for _ in range(200):
+        tally.add(settled(1, failed=False)._replace(reward=0.0, share=0.5))
+        tally.add(settled(1, failed=False)._replace(reward=1.0, share=0.5, canary=False))
+    found = tally.figures(0, 0)
+    assert found.counts.rewarded == (200, 200)
+    assert found.counts.unrewarded == (0, 0)
+    assert found.difference < -0.9
+
+
+def test_failures_and_blocks_are_compared_within_the_share_that_the_canary_had() -> None:
+    tally = RampTally()
+    drawn = [(1, True, 0.1), (9, False, 0.1), (5, True, 0.5), (5, False, 0.5)]
+    for count, canary, share in drawn:
+        for _ in range(count):
+            tally.add(settled(1, failed=True)._replace(canary=canary, share=share, blocked=True))
+    found = tally.figures(0, 0)
+    expected = odds_evidence([(1, 9, 0.1), (5, 5, 0.5)])
+    assert (found.error_odds, found.blocked_odds) == (pytest.approx(expected), pytest.approx(expected))
 
 
 def test_a_user_is_blocked_once_and_others_count_by_arm() -> None:
@@ -302,6 +431,11 @@ def test_sessions_count_in_the_step_in_which_they_came_to_the_bus() -> None:
     found = tally.figures(10, 0)
     assert (found.counts.rewarded.canary, found.counts.fresh.canary) == (3, 1)
     assert found.step_evidence.canary > 0.0
+    for at in (5, 6):
+        tally.add(settled(at, failed=True)._replace(canary=False))
+    found = tally.figures(10, 0)
+    assert (found.counts.rewarded.control, found.counts.fresh.control) == (2, 0)
+    assert found.step_evidence.control == pytest.approx(0.0)
 
 
 def settled(sequence: int, failed: bool) -> SettledSession:
@@ -350,6 +484,8 @@ def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loo
     assert (freed.states["v2"], freed.ramp.since, freed.ramp.step) == ("canary", minute(110), 0)
     assert loop.look(120).states["v2"] == "canary", "the errors from before its step do not hold it again"
     assert loop.states == ["canary", "held", "canary"]
+    reason = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["reason"]
+    assert reason == "what it was held for has ended"
 
 
 def test_a_slow_version_is_held(loop: RampLoop) -> None:
@@ -539,3 +675,6 @@ def test_nothing_approved_nothing_ramps(loop: RampLoop) -> None:
     loop.waiting = []
     assert loop.look(0) == Serving()
     assert (loop.states, loop.waits) == ([], "")
+    loop.skipped = {"v3": "its folder is gone"}
+    loop.look(5)
+    assert monitor_state(loop.bus).skipped == loop.skipped

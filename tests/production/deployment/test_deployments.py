@@ -16,7 +16,7 @@ from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidat
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision, ramp_schedule
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.plan import BLUE_GREEN, CANARY, CAREFUL, ramp_plan
-from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.deployment.serving import ROW, Serving, serving_of
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, Table, TablePut
 
 V1 = DeployCandidate(version="v1")
@@ -78,12 +78,15 @@ def test_a_ramp_goes_from_step_to_step_until_its_version_is_live(bus: Bus, deplo
         ("v1", "retired", 0.0),
     ]
     assert deployments.serving() == after
+    assert set(after.payloads) == {"v1", "v2"}, "of those that are served or ready"
     audit = payloads(bus, "RL_AUDIT")
     assert [(one["action"], one["what"], one["was"]) for one in audit[:2]] == [
         ("deployment_start", "v2", "validated"),
         ("deployment_advance", "v2", "canary"),
     ]
     assert audit[0]["actor"] == "ada"
+    assert audit[0]["validation"] == good().payload()["validation_results"]
+    assert not any("validation" in one for one in audit[1:])
 
 
 def test_an_event_names_the_endpoint_where_users_meet_the_version(bus: Bus) -> None:
@@ -131,6 +134,7 @@ def test_events_fit_their_schema_and_have_the_fields_of_the_source(
     ]
     assert (second["metadata"]["evidence"], second["metadata"]["deployed_by"]) == ({"n_canary": 40}, "tfgrpo")
     assert second["metadata"]["approval_status"] == "manual_approved", "of the whole ramp"
+    assert [one["evidence"] for one in payloads(bus, "RL_AUDIT")] == [{}, {"n_canary": 40}, {}, {}]
     assert (held["metadata"]["state"], held["deployment_config"]["traffic_percentage"]) == ("held", 25.0)
     assert "ramp_schedule" not in back["deployment_config"]
 
@@ -153,6 +157,7 @@ def test_a_rollback_is_immediate_idempotent_and_final_but_for_a_person(
         deployments.start(good(), V1, said(7))
     again = deployments.start(good(), V1, said(7, "ada"))
     assert again.states["v2"] == "canary"
+    assert [one["was"] for one in payloads(bus, "RL_AUDIT")] == ["validated", "canary", "rolled_back"]
     ids = [one["deployment_id"] for one in payloads(bus, "RL_DEPLOYMENTS")]
     assert ids[0] == ids[1] != ids[2], "another deployment draws other sessions"
 
@@ -161,6 +166,7 @@ def test_a_live_version_is_rolled_back_to_the_one_before(bus: Bus, deployments: 
     live(deployments)
     after = deployments.roll_back("v2", said(9, "ada", "rude"))
     assert (after.live, after.previous, after.states) == ("v1", "", {"v1": "live", "v2": "rolled_back"})
+    assert (after.since, after.deployed, set(after.payloads)) == (said(9).at, None, {"v1"})
     assert states(bus)[-2:] == [("v2", "rolled_back", 0.0), ("v1", "live", 100.0)]
 
 
@@ -204,9 +210,11 @@ def test_a_hold_keeps_the_share_until_it_ends_and_its_step_begins_again(deployme
     assert held.states["v2"] == "held"
     assert held.ramp is not None
     assert (held.ramp.share, held.ramp.held_by, held.ramp.held_for) == (0.1, "ada", "a holiday")
+    assert held.ramp.since == said(50).at
     freed = deployments.advance("v2", said(90, "ada"))
     assert freed.ramp is not None
-    assert (freed.ramp.step, freed.ramp.since, freed.ramp.held_for) == (0, said(90).at, "")
+    assert (freed.ramp.step, freed.ramp.since) == (0, said(90).at)
+    assert (freed.ramp.held_by, freed.ramp.held_for) == ("", "")
     assert freed.states["v2"] == "canary"
 
 
@@ -214,6 +222,8 @@ def test_one_ramp_at_a_time_and_none_of_what_is_live(deployments: Deployments) -
     deployments.start(good(), V1, said(0))
     with pytest.raises(StoreError, match="version v2 ramps; nothing is changed"):
         deployments.start(good("v3"), V1, said(1))
+    with pytest.raises(StoreError, match="v3 was never deployed; the ramp is that of v2"):
+        deployments.advance("v3", said(1))
     deployments.roll_back("v2", said(1))
     with pytest.raises(StoreError, match="version v1 is live already"):
         deployments.start(good("v1"), V1, said(1))
@@ -262,6 +272,63 @@ def test_a_clock_that_goes_back_does_not_take_time_back(deployments: Deployments
     after = deployments.advance("v2", said(10))
     assert after.ramp is not None
     assert after.ramp.began == (said(60).at, said(60).at)
+
+
+def test_a_clock_that_goes_back_does_not_roll_back_before_a_version_was_live(
+    deployments: Deployments,
+) -> None:
+    since = live(deployments, minute=60).since
+    assert deployments.roll_back("v2", said(10)).since == since == said(64).at
+
+
+def test_who_approved_a_version_is_named_unless_somebody_else_starts_it(deployments: Deployments) -> None:
+    for version, by, expected in (("v2", "ada", "ada"), ("v3", "", "bob")):
+        ramp = deployments.start(good(version, approved_by="bob"), V1, said(0, by)).ramp
+        assert ramp is not None
+        assert ramp.by == expected
+        deployments.roll_back(version, said(1))
+
+
+def test_what_a_process_left_behind_hides_no_other_decision_at_the_same_place(
+    bus: Bus, deployments: Deployments
+) -> None:
+    with pytest.raises(BusError, match="killed after 2 events"):
+        Killed(bus, 2).start(good(), V1, said(0))
+    deployments.start(good(), V1, said(1, "ada"), override=True)
+    said_of = [one["action"] for one in payloads(bus, "RL_AUDIT")]
+    assert said_of == ["deployment_start", "deployment_override"]
+
+
+def test_a_row_of_an_earlier_release_has_no_positions_of_later_steps_alone(
+    bus: Bus, deployments: Deployments
+) -> None:
+    ramp = deployments.start(good(), V1, said(0)).ramp
+    assert ramp is not None
+    table = bus.table(STATE)
+    value, revision = table.get(ROW)
+    before = replace(serving_of(value), ramp=replace(ramp, step_positions=()))
+    table.put(ROW, before.encode(), revision)
+    after = deployments.advance("v2", said(60)).ramp
+    assert after is not None
+    assert (after.step, after.step_positions) == (1, ())
+
+
+def test_a_version_that_was_retired_may_ramp_again(bus: Bus, deployments: Deployments) -> None:
+    for number, override in enumerate((False, True)):
+        live(deployments, "v2" if not number else "v3", minute=10 * number)
+        retired = "v1" if not number else "v2"
+        after = deployments.start(good(retired), good(), said(30 * number + 8, "ada"), override=override)
+        assert after.states[retired] == "canary"
+        assert payloads(bus, "RL_AUDIT")[-1]["was"] == "retired"
+        deployments.roll_back(retired, said(30 * number + 9))
+
+
+def test_a_hold_of_the_monitor_may_become_that_of_a_person(deployments: Deployments) -> None:
+    deployments.start(good(), V1, said(0))
+    deployments.hold("v2", said(5, reason="both arms err"))
+    held = deployments.hold("v2", said(6, "ada", "a holiday"))
+    assert held.ramp is not None
+    assert (held.states["v2"], held.ramp.held_by, held.ramp.held_for) == ("held", "ada", "a holiday")
 
 
 class Killed(Deployments):
@@ -394,7 +461,7 @@ def test_the_live_version_is_withdrawn_with_the_ramp_against_it(bus: Bus, deploy
     live(deployments)
     deployments.start(good("v3"), good(), said(10))
     assert deployments.withdraw("v4", said(11)).versions == ("v2", "v3")
-    after = deployments.withdraw("v2", said(12, "ada", "unsafe"))
+    after = deployments.withdraw("v2", said(12, "ada", "unsafe", violations=1))
     assert (after.versions, after.states) == (
         ("v1",),
         {"v1": "live", "v2": "rolled_back", "v3": "rolled_back"},
@@ -404,7 +471,16 @@ def test_the_live_version_is_withdrawn_with_the_ramp_against_it(bus: Bus, deploy
         ("v2", "rolled_back"),
         ("v1", "live"),
     ]
+    evidence = [one["metadata"]["evidence"] for one in payloads(bus, "RL_DEPLOYMENTS")[-3:]]
+    assert evidence == [{}, {"violations": 1}, {"violations": 1}]
     assert deployments.withdraw("v1", said(13)) == after, "nothing was before it"
+
+
+def test_a_version_that_ramps_is_withdrawn_alone(deployments: Deployments) -> None:
+    live(deployments)
+    deployments.start(good("v3"), good(), said(10))
+    after = deployments.withdraw("v3", said(11))
+    assert (after.versions, after.states["v3"]) == (("v2",), "rolled_back")
 
 
 def test_what_is_known_of_a_live_version_stays_where_its_files_cannot_be_read(
@@ -413,12 +489,16 @@ def test_what_is_known_of_a_live_version_stays_where_its_files_cannot_be_read(
     live(deployments)
     deployments.start(good("v3"), DeployCandidate(version="v2"), said(10, "ada"))
     assert deployments.serving().payloads["v2"]["model_info"]["base_model"] == "small"
+    deployments.roll_back("v3", said(11))
+    deployments.start(good("v4"), good(model_info={"base_model": "large"}), said(12, "ada"))
+    assert deployments.serving().payloads["v2"]["model_info"]["base_model"] == "large"
 
 
-def test_a_human_score_is_in_the_events(bus: Bus, deployments: Deployments) -> None:
-    deployments.start(good(human_eval_score=0.87), V1, said(0, "ada"))
+@pytest.mark.parametrize("score", [0.87, 0.0])
+def test_a_human_score_is_in_the_events(bus: Bus, deployments: Deployments, score: float) -> None:
+    deployments.start(good(human_eval_score=score), V1, said(0, "ada"))
     (event,) = payloads(bus, "RL_DEPLOYMENTS")
-    assert event["validation_results"]["human_eval_score"] == 0.87
+    assert event["validation_results"]["human_eval_score"] == score
     assert isinstance(check_event(wrap(MODEL_DEPLOYED, event)), RlEvent)
 
 

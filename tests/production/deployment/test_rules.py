@@ -38,6 +38,7 @@ WORSE = {"difference": -0.06, "high": -0.001}
         ({"timed": ArmPair(200, 200), "p95_s": ArmPair(1.6, 1.0)}, "hold", "percentile 1.6 s, control 1 s"),
         ({"timed": ArmPair(200, 200), "p95_s": ArmPair(1.5, 1.0)}, "", ""),
         ({"timed": ArmPair(199, 900), "p95_s": ArmPair(9.0, 1.0)}, "", ""),
+        ({"timed": ArmPair(900, 199), "p95_s": ArmPair(9.0, 1.0)}, "", ""),
         (BOTH | {"error_evidence": FIFTY, "error_odds": FIFTY}, "roll_back", ""),
         (BOTH | WORSE, "roll_back", "reward"),
     ],
@@ -82,3 +83,18 @@ def test_a_step_takes_its_own_time_from_when_it_began() -> None:
     third = ramp_of(began=(NOON, SINCE[60], SINCE[90]), since=SINCE[90])
     assert waits_for(third, GOOD, minute(209)) == minute(90 + 120)
     assert waits_for(third, GOOD, minute(210)) == ""
+
+
+@pytest.mark.parametrize(
+    ("unrewarded", "said"),
+    [
+        (ArmPair(0, 2), "; 2 that settled have no reward (0 of the canary), which counts if it comes within"),
+        (ArmPair(3, 0), "; 3 that settled have no reward (3 of the canary), which counts if it comes within"),
+        (ArmPair(), "1 more sessions of the canary"),
+    ],
+)
+def test_sessions_of_either_arm_that_have_no_reward_are_named(unrewarded: ArmPair, said: str) -> None:
+    found = replace(GOOD, counts=RewardCounts(fresh=ArmPair(29, 30), unrewarded=unrewarded))
+    waits = waits_for(ramp_of(since=NOON), found, SINCE[60])
+    assert said in waits
+    assert ("no reward" in waits) is any(unrewarded)

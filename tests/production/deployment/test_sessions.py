@@ -7,9 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.deployments import DrawnSession, minute, publish_sessions, ramp_of, reward_event, run_event
+from support.deployments import (
+    DrawnSession,
+    foreign_reward,
+    minute,
+    publish_sessions,
+    ramp_of,
+    reward_event,
+    run_event,
+)
 
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment import sessions as sessions_module
 from pytest_tfgrpo.production.deployment.serving import Ramp
 from pytest_tfgrpo.production.deployment.sessions import SettledSession, SettledSessions, located
 from pytest_tfgrpo.production.view.view import LoopView
@@ -157,17 +166,19 @@ def test_what_came_to_the_bus_before_the_ramp_is_none_of_it_whatever_its_clock_s
     bus: Bus, view: LoopView
 ) -> None:
     early, revised = DrawnSession("a", "v1", 5), DrawnSession("b", "v1", 5)
-    publish_sessions(bus, [early, revised])
-    bus.publish([run_event(early._replace(run="next", at=6)), run_event(revised, revision=2)])
+    last = DrawnSession("last", "v1", 5)
+    publish_sessions(bus, [early, revised, last])
+    bus.publish([run_event(one._replace(run="next", at=6)) for one in (early, last)])
+    bus.publish([run_event(revised, revision=2)])
     publish_sessions(bus, [DrawnSession("c", "v1", 7)])
-    ramp = ramp_of(step_positions=(2,))
-    assert [one.sequence for one in read_ramp(ramp, bus, view, 60)] == [5]
+    ramp = ramp_of(step_positions=(3,))
+    assert [one.sequence for one in read_ramp(ramp, bus, view, 60)] == [7]
 
 
 def test_a_run_that_is_published_again_counts_where_it_came_first(bus: Bus, view: LoopView) -> None:
     one = DrawnSession("a", "v1", 5)
     publish_sessions(bus, [one, DrawnSession("b", "v1", 5)])
-    bus.publish([run_event(one, revision=2)])
+    bus.publish([run_event(one, revision=2), run_event(one, revision=3)])
     ramp = ramp_of(began=(minute(0), minute(60)), step_positions=(0, 2))
     assert [(one.sequence, one.share) for one in read_ramp(ramp, bus, view, 60)] == [(1, 0.1), (2, 0.1)]
 
@@ -177,6 +188,8 @@ def test_a_row_of_an_earlier_release_has_its_positions_by_when_runs_arrived(bus:
     view.catch_up(bus)
     before = ramp_of(step_positions=())
     assert located(view, before) == replace(before, step_positions=(0,))
+    both = ramp_of(began=(minute(0), "2099-01-01T00:00:00.000Z"), step_positions=())
+    assert located(view, both).step_positions == (0, 1)
     after = ramp_of(began=("2099-01-01T00:00:00.000Z",), since="2099-01-01T00:00:00.000Z", step_positions=())
     assert located(view, after) == replace(
         after, step_positions=(1,), since_position=1, said_positions=(0, 1)
@@ -258,3 +271,52 @@ def test_whoever_looks_later_counts_the_same(bus: Bus, view: LoopView, sessions:
     step_by_step += read(sessions, bus, view, 60)
     assert step_by_step == read(SettledSessions(ramp_of(), "v1"), bus, view, 60)
     assert len(step_by_step) == 89
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_session_with_a_run_from_before_the_ramp_is_of_no_arm_whichever_run_comes_first(
+    bus: Bus, view: LoopView, sessions: SettledSessions, first: int
+) -> None:
+    runs = [DrawnSession("a", "v1", 1), DrawnSession("a", "v1", 2, seconds=300.0, run="long")]
+    publish_sessions(bus, [runs[first], runs[1 - first]])
+    assert read(sessions, bus, view, 30) == []
+
+
+def test_a_session_is_that_of_the_user_who_was_named_first(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    one = DrawnSession("a", "v2", 1, user="u")
+    further = [one._replace(run="next", user="w"), one._replace(run="last", user=None)]
+    publish_sessions(bus, [one, *further, DrawnSession("b", "v2", 2, user="u")])
+    assert [found.first for found in read(sessions, bus, view, 30)] == [True, False]
+
+
+def test_rewards_of_other_evaluators_value_no_session(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    judged, both = DrawnSession("a", "v1", 1, reward=None), DrawnSession("b", "v1", 2, reward=0.8)
+    publish_sessions(bus, [judged, both])
+    bus.publish([foreign_reward(one, 0.0, "judge") for one in (judged, both)])
+    assert [one.reward for one in read(sessions, bus, view, 30)] == [None, 0.8]
+
+
+def test_the_newest_revision_counts_though_an_older_one_comes_later(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    one = DrawnSession("a", "v1", 1, reward=None)
+    publish_sessions(bus, [one])
+    bus.publish([reward_event(one, 0.9, 2, 3)])
+    bus.publish([reward_event(one, 0.3, 1, 2)])
+    assert [found.reward for found in read(sessions, bus, view, 30)] == [0.9]
+
+
+def test_all_sessions_are_valued_however_many_a_query_takes(
+    bus: Bus, view: LoopView, sessions: SettledSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "_AT_ONCE", 2)
+    drawn = [DrawnSession(f"s{n}", "v1", 1 + n, reward=n / 10) for n in range(5)]
+    publish_sessions(
+        bus, [*drawn, *(one._replace(run="next", reward=0.1 + n / 10) for n, one in enumerate(drawn))]
+    )
+    found = read(sessions, bus, view, 60)
+    assert [one.reward for one in found] == [pytest.approx(0.05 + n / 10) for n in range(5)]
