@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 from support.buses import BusPlace, Clock, EmbeddedPlace
-from support.loop_events import feedback, judged, payloads, publish, totals, trajectory
+from support.loop_events import LATER, feedback, judged, payloads, publish, totals, trajectory
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
@@ -27,8 +27,9 @@ from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.evaluation import kept_history
+from pytest_tfgrpo.production.evaluation import inputs, kept_history
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts, evaluator_lag
+from pytest_tfgrpo.production.evaluation.inputs import EvaluatorState, decode_state
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
@@ -264,11 +265,65 @@ def test_feedback_waits_a_day_for_its_trajectory_and_is_dead_then(embedded: Embe
     run(evaluator)
     letters = [dead_letter_of(event) for event in bus.replay("RL_DEAD")]
     assert [letter.code for letter in letters] == ["no_trajectory"]
+    assert letters[0].message == "its trajectory did not come within 24 hours"
     assert derived_id("fb", "too early").encode() in letters[0].data
     assert list(totals(bus)) == [derived_id("a")], "what is dead does not count"
     clock.now += 30 * HOUR
     run(start(bus, "after the file was deleted", "new.db", wall=clock, clock=clock))
     assert bus.last("RL_DEAD") == 1
+
+
+def test_what_anybody_says_of_an_unknown_trajectory_waits_as_long_as_it_was_set(
+    embedded: EmbeddedPlace, start: Start
+):
+    clock = embedded.clock = Clock()
+    bus = embedded.open()
+    evaluator = start(bus, wall=clock, wait_h=2.0)
+    publish(bus, [feedback("f", "thumbs_up", "a"), judged("j", "b", style=1)])
+    run(evaluator)
+    assert bus.last("RL_DEAD") == 0
+    clock.now += 3 * HOUR
+    run(evaluator)
+    letters = [dead_letter_of(event) for event in bus.replay("RL_DEAD")]
+    message = "its trajectory did not come within 2 hours"
+    assert [(one.stream, one.message) for one in letters] == [
+        ("RL_FEEDBACK", message), ("RL_REWARDS", message),
+    ]  # fmt: skip
+    publish(bus, [trajectory("b")])
+    run(evaluator)
+    assert totals(bus) == {}
+
+
+def test_another_evaluator_waits_as_long_as_it_was_told(place: BusPlace, start: Start):
+    clock = Clock()
+    bus = place.open()
+    publish(bus, [trajectory("a", **DONE)])
+    assert start(bus, "first", clock=clock).step() == 1
+    second = start(place.open(), "second", clock=clock, ttl_s=60.0)
+    publish(bus, [trajectory("b", **DONE)])
+    steps = []
+    for later_s in (0.0, 59.0, 1.0):
+        clock.now += later_s
+        steps.append(second.step())
+    assert steps == [0, 0, 1]
+
+
+def test_of_too_much_feedback_the_newest_counts(bus: Bus, start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inputs, "MOST_CLAIMS", 2)
+    publish(
+        bus,
+        [trajectory("a", **DONE), feedback("f", "thumbs_up", "a", at="2025-12-08T14:00:00.000Z")],
+        [feedback("g", "rating", "a", rating=2), feedback("h", "rating", "a", rating=2)],
+    )
+    run(start(bus))
+    assert payloads(bus)[-1]["reward_components"]["user_feedback"]["score"] == 0.4
+
+
+def test_what_a_later_release_keeps_of_itself_is_passed_over():
+    assert decode_state({"ordinal": 3, "rewards_waited": 2, "of_later": 7}) == EvaluatorState(
+        ordinal=3, rewards_waited=2
+    )
+    assert decode_state(None) == EvaluatorState()
 
 
 def test_a_clock_that_is_set_back_loses_nothing_and_stops_nothing(embedded: EmbeddedPlace, start: Start):
@@ -329,6 +384,10 @@ def test_what_others_publish_and_is_no_event_is_dead(bus: Bus, start: Start):
     assert [(letter.code, letter.pointer) for letter in letters] == [
         ("total_mismatch", "/data/total_reward"), ("schema", ""),
     ]  # fmt: skip
+    assert [(letter.id, letter.time) for letter in letters] == [
+        (lie.id, LATER), (feedback("f", "thumbs_up", "a").id, LATER),
+    ]  # fmt: skip
+    assert all(" " in letter.message for letter in letters), "they say what is wrong"
     assert [revision for revision, _ in totals(bus).values()] == [1]
 
 
@@ -382,6 +441,42 @@ def test_components_of_a_project_are_asked_once_for_each_trajectory(bus: Bus, st
     run(start(bus, parts=parts))
     assert sorted(asked) == sorted(derived_id(name) for name in "abc")
     assert totals(bus) == {derived_id("a"): (2, 0.5), derived_id("b"): (1, 0.5), derived_id("c"): (1, 0.5)}
+
+
+def test_a_component_that_is_added_later_is_asked_for_what_is_known(bus: Bus, start: Start):
+    publish(bus, [trajectory("a", **DONE)])
+    weights = {"task_completion": 1.0, "polite": 1.0, "brief": 1.0}
+    run(start(bus, parts=RewardParts(further={"polite": lambda _: 0.5}, weights=weights)))
+    publish(bus, [feedback("f", "label", "a", text="failed")])
+    both = {"polite": lambda _: 0.5, "brief": lambda _: 0.25}
+    run(start(bus, parts=RewardParts(further=both, weights=weights)))
+    assert payloads(bus)[-1]["reward_components"]["brief"]["score"] == 0.25
+
+
+def test_a_component_is_asked_once_for_a_trajectory_whose_id_has_capitals(bus: Bus, start: Start):
+    asked = []
+
+    def polite(payload: Json) -> float:
+        asked.append(payload["trajectory_id"])
+        return 0.5
+
+    event = trajectory("a", **DONE)
+    payload = json.loads(event.data) | {"trajectory_id": derived_id("a").upper()}
+    publish(bus, [replace(event, data=json.dumps(payload).encode())])
+    run(
+        start(
+            bus,
+            parts=RewardParts(further={"polite": polite}, weights={"polite": 1.0, "task_completion": 1.0}),
+        )
+    )
+    assert asked == [derived_id("a").upper()]
+    assert totals(bus) == {derived_id("a"): (1, 0.75)}
+
+
+def test_a_component_that_fails_is_named_in_the_reward(bus: Bus, start: Start):
+    publish(bus, [trajectory("a", **DONE)])
+    run(start(bus, parts=RewardParts(further={"broken": lambda data: data["nothing"]})))
+    assert list(payloads(bus)[-1]["metadata"]["problems"]) == ["broken"]
 
 
 def test_a_crowd_of_components_does_not_make_an_event_that_nobody_takes(bus: Bus, start: Start):
@@ -449,10 +544,11 @@ def test_rewards_of_what_is_forgotten_meanwhile_are_taken_back_and_no_others(
     embedded: EmbeddedPlace, start: Start, tmp_path: Path
 ):
     bus = embedded.open()
-    publish(bus, [trajectory("a", session="one", **DONE), trajectory("b", session="two", **DONE)])
+    forgotten = [trajectory(name, session="one", **DONE) for name in ("a", "d")]
+    publish(bus, [*forgotten, trajectory("b", session="two", **DONE)])
     evaluator = start(bus)
     run(evaluator)
-    bus.delete("RL_TRAJECTORIES", [trajectory("a").id])
+    bus.delete("RL_TRAJECTORIES", [one.id for one in forgotten])
     with closing(LoopView(tmp_path / "view.db")) as view, view.transaction() as db:
         db.execute("DELETE FROM trajectories WHERE session = 'one'")  # the rewards came after it had looked
         view.set_meta("generation", str(view.generation + 1))

@@ -9,7 +9,9 @@ from support.otlp_spans import agent, span, write_lines
 from support.otlp_spans import line as otlp_line
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.production.imports import files
 from pytest_tfgrpo.production.imports.files import import_files
+from pytest_tfgrpo.production.imports.trace_order import TraceOrder
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan
 
 TRACES = ["0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"]
@@ -121,14 +123,72 @@ def test_otlp_lines_are_told_from_rows_by_what_they_hold(tmp_path):
     assert [one.key[1][-1] for one in kept.taken] == ["1", "2", "1"]
 
 
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".json.gz", ".jsonl.gz"])
+def test_a_folder_is_read_with_files_of_each_form(tmp_path, suffix):
+    data = json.dumps(row(0, 1)).encode()
+    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
+    (tmp_path / f"folder{suffix}").mkdir()
+    (tmp_path / "b.txt").write_text("no rows")
+    result = import_files([tmp_path], Kept())
+    assert (result.files, result.spans) == (1, 1)
+
+
+def test_every_batch_goes_in_once_and_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BATCH", 2)
+    rows = [row(number % 2, number // 2 + 1) for number in range(6)]
+    bad = [score(0, id=str(number), value=7) for number in range(3)]
+    export(tmp_path, [*rows, {"id": "x"}], [*bad, score(0), score(1, id="t")])
+    kept = Kept()
+    kept.opted_out = 1
+    result = import_files([tmp_path], kept)
+    assert [len(call) for call in kept.calls] == [2, 2, 4, 4]
+    assert sum(isinstance(one, RefusedSpan) for call in kept.calls for one in call) == 4
+    assert result.lines() == [
+        "2 files: 6 spans and 2 scores of 2 traces",
+        "accepted: 8",
+        "opted out: 4",
+        "refused: 1 malformed, 3 outcome_out_of_range",
+    ]
+
+
+def test_what_is_repeated_is_said_and_nothing_refused_is_0(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([row(0, 1), row(0, 1)]))
+    lines = import_files([tmp_path], Kept()).lines()
+    assert lines[1:] == ["repeated in the files: 1", "accepted: 1", "opted out: 0", "refused: 0"]
+
+
+@pytest.mark.parametrize("kind", ["Spans", "Logs", "Metrics"])
+def test_export_requests_of_each_kind_are_no_rows(tmp_path, kind):
+    (tmp_path / "a.jsonl").write_text(json.dumps({f"resource{kind}": []}))
+    assert import_files([tmp_path], Kept()).refused == {}
+
+
+def test_a_span_too_deep_to_be_written_is_refused_with_its_place(tmp_path, monkeypatch):
+    (tmp_path / "a.json").write_text(json.dumps([row(0, 1), row(0, 2)]))
+    add = TraceOrder.add
+
+    def deep(order, span):
+        if span.name == "01":
+            raise RecursionError
+        add(order, span)
+
+    monkeypatch.setattr(TraceOrder, "add", deep)
+    kept = Kept()
+    assert import_files([tmp_path], kept).refused == {"malformed": 1}
+    (refused,) = [one for call in kept.calls for one in call if isinstance(one, RefusedSpan)]
+    assert (refused.place, [one.name for one in kept.taken]) == ("a.json[1]", ["02"])
+
+
 def test_what_cannot_be_read_is_an_error_before_anything_goes_in(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(row(0, 1)))
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    (tmp_path / "d.csv").write_bytes(b"a,b")
     (tmp_path / "c.jsonl.gz").write_bytes(b"no gzip")
     (tmp_path / "empty").mkdir()
     kept = Kept()
     for name, message in (
-        ("b.parquet", "export as JSON or JSONL"),
+        ("b.parquet", "b.parquet: is not read; export as JSON or JSONL"),
+        ("d.csv", "d.csv: is not read; export as JSON or JSONL"),
         ("c.jsonl.gz", "cannot be read"),
         ("nowhere", "no such file"),
         ("empty", "no file in it ends with"),
@@ -137,6 +197,8 @@ def test_what_cannot_be_read_is_an_error_before_anything_goes_in(tmp_path):
             import_files([tmp_path / "a.jsonl", tmp_path / name], kept)
     with pytest.raises(SettingError, match="stars: 5 is not below 1"):
         import_files([tmp_path / "a.jsonl"], kept, {"stars": (5, 1)})
+    with pytest.raises(SettingError, match="stars: 1 is not below 1"):
+        import_files([tmp_path / "a.jsonl"], kept, {"good": (0, 1), "stars": (1, 1)})
     assert kept.calls == []
 
 

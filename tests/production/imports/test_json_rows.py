@@ -36,7 +36,7 @@ def test_lines_have_their_numbers_and_torn_ones_are_refused():
 def test_a_torn_array_gives_what_is_before_the_tear(data):
     found = list(json_rows(io.BytesIO(data), "f"))
     assert found[:1] == [("f[1]", 1)]
-    assert found[-1].reason is RefusedTrace.NOT_JSON
+    assert found[-1] == RefusedSpan(RefusedTrace.NOT_JSON, f"f[{len(found)}]")
 
 
 @pytest.mark.parametrize("data", [b'{"a": "' + b"x" * 100 + b'"}\n{"a": 1}', b'["' + b"x" * 100 + b'", 1]'])
@@ -50,6 +50,17 @@ def test_a_row_beyond_the_limit_is_refused(monkeypatch, data):
 def test_an_empty_file_has_no_rows():
     for data in (b"", b"\n\n", b"[]", b" [ ] "):
         assert list(json_rows(io.BytesIO(data), "f")) == []
+
+
+def test_blanks_before_an_array_are_none_of_it():
+    assert list(json_rows(io.BytesIO(b" \r\n\t [1]"), "f")) == [("f[1]", 1)]
+
+
+def test_the_limit_is_of_each_row_and_not_of_all(monkeypatch):
+    monkeypatch.setattr(module, "ROW_BYTES", 20)
+    monkeypatch.setattr(module, "_PIECE", 64)
+    rows = ["x" * 15] * 6
+    assert [row for _, row in json_rows(io.BytesIO(json.dumps(rows).encode()), "f")] == rows
 
 
 def test_after_a_line_beyond_the_limit_the_next_has_its_number(monkeypatch):

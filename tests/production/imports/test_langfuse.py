@@ -96,6 +96,88 @@ def test_input_of_any_form_is_read(given, asked):
         assert read_genai(span).step.asked == asked
 
 
+@pytest.mark.parametrize(
+    ("output", "messages"),
+    [
+        ({"content": "17"}, [{"content": "17", "role": "assistant"}]),
+        ({"role": "tool", "content": "17"}, [{"role": "tool", "content": "17"}]),
+        (
+            {"role": "assistant", "tool_calls": [{"id": "c"}]},
+            [{"role": "assistant", "tool_calls": [{"id": "c"}]}],
+        ),
+        (
+            {"role": "assistant", "parts": [{"type": "text", "content": "17"}]},
+            [{"role": "assistant", "parts": [{"type": "text", "content": "17"}]}],
+        ),
+        (
+            {"role": "assistant", "content": [3]},
+            [{"role": "assistant", "content": '{"role": "assistant", "content": [3]}'}],
+        ),
+        ({"answer": "ö"}, [{"role": "assistant", "content": '{"answer": "ö"}'}]),
+        (
+            {"choices": [{"message": {"role": "assistant", "content": n}} for n in ("17", "23")]},
+            [{"role": "assistant", "content": n} for n in ("17", "23")],
+        ),
+    ],
+)
+def test_output_of_any_form_becomes_messages(output, messages):
+    (span,) = read(ROW | {"output": output})
+    assert json.loads(span.attributes["gen_ai.output.messages"]) == messages
+
+
+@pytest.mark.parametrize(
+    ("further", "name", "value"),
+    [
+        ({"usage_details": None, "usage": {"input": 7}}, "gen_ai.usage.input_tokens", 7),
+        ({"usage_details": {"input": "7"}}, "gen_ai.usage.input_tokens", 7),
+        ({"usage_details": {"input": -7}}, "gen_ai.usage.input_tokens", None),
+        ({"usage_details": {"input": True}}, "gen_ai.usage.input_tokens", None),
+        ({"cost_details": {"total": 0.5}}, "gen_ai.usage.cost", 0.5),
+        ({"cost_details": {"total": 0}}, "gen_ai.usage.cost", 0),
+        ({"cost_details": {}, "total_cost": 0}, "gen_ai.usage.cost", None),
+        ({"cost_details": {}, "total_cost": 0.25}, "gen_ai.usage.cost", 0.25),
+        ({"type": "generation"}, "gen_ai.operation.name", "chat"),
+        ({"type": "TOOL", "name": "orders"}, "gen_ai.tool.name", "orders"),
+    ],
+)
+def test_what_a_row_says_of_its_model_is_kept_where_it_is_known(further, name, value):
+    (span,) = read(ROW | further)
+    assert span.attributes.get(name) == value
+
+
+def test_release_and_marks_of_the_resource_are_of_the_resource():
+    metadata = {"resourceAttributes": {"tfgrpo.policy_version": "v2", "host": "x"}}
+    (span,) = read(ROW | {"release": "1.4", "metadata": metadata})
+    assert span.resource == {
+        "deployment.environment.name": "production",
+        "service.version": "1.4",
+        "tfgrpo.policy_version": "v2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("2024-05-29 13:46:18", 0.0), ("", 0.0), ("2024-05-29T15:46:21.963+02:00", 2.0)],
+)
+def test_an_end_is_never_before_the_start_and_may_have_a_zone(said, seconds):
+    (span,) = read(ROW | {"end_time": said})
+    assert span.end_ns - span.start_ns == seconds * 1e9
+
+
+def test_a_score_of_the_api_has_other_names_for_its_time_and_a_type_by_default():
+    row = {key: value for key, value in SCORE.items() if key not in ("timestamp", "data_type")}
+    (span,) = read(row | {"createdAt": "2024-05-29T14:00:00Z", "user_id": "u1", "session_id": "chat-17"})
+    assert span == read(SCORE | {"user_id": "u1", "session_id": "chat-17"})[0]
+    assert span.attributes == {"session.id": "chat-17", "user.id": "u1"}
+
+
+def test_equal_ids_of_two_traces_are_two_spans():
+    first, second = read(ROW | {"id": "one"}, ROW | {"id": "one", "trace_id": "1" * 32})
+    assert first.key[1] != second.key[1]
+    score, span = read(SCORE | {"id": "one"}, ROW | {"id": "one"})
+    assert score.key != span.key
+
+
 def test_the_answer_of_a_completion_is_its_message():
     (span,) = read(ROW | {"output": {"choices": [{"message": {"role": "assistant", "content": "17"}}]}})
     assert read_genai(span).step.answered == "17"
@@ -175,6 +257,7 @@ def test_a_score_counts_by_its_type_and_its_scale(further, said):
         (SCORE | {"trace_id": None, "session_id": "chat-17"}, RefusedTrace.BAD_ID),
         (SCORE | {"data_type": "CATEGORICAL"}, RefusedTrace.MALFORMED),
         (ROW | {"start_time": "yesterday"}, RefusedTrace.MALFORMED),
+        (ROW | {"start_time": "1970-01-01 00:00:00"}, RefusedTrace.MALFORMED),
         (ROW | {"start_time": "0001-01-01T00:00:00+14:00"}, RefusedTrace.MALFORMED),
         (ROW | {"trace_id": ""}, RefusedTrace.BAD_ID),
         (ROW | {"id": 7}, RefusedTrace.BAD_ID),

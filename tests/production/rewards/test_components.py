@@ -18,6 +18,8 @@ def test_installed_components_are_loaded_by_name(monkeypatch):
     assert load_components() == {}
     installed(monkeypatch, ("brevity", "math:fabs"))
     assert load_components()["brevity"](-1) == 1  # type: ignore[arg-type]
+    installed(monkeypatch, ("tone", "math:fabs"), ("brevity", "math:sin"))
+    assert list(load_components()) == ["brevity", "tone"]
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,7 @@ def test_a_further_component_counts_where_it_has_a_weight_and_is_no_evidence_alo
         data, {"brevity": brevity, "broken": broken, "wild": wild, "none": lambda data: None}
     )
     assert set(problems) == {"broken", "wild"}
+    assert [claim.reasoning for claim in claims] == ["short"]
     known = gather(data, further=claims, problems=problems)
     found = reward(known, RewardHistory(), {**WEIGHTS, "brevity": 0.2, "wild": 0.1})
     assert isinstance(found, TrajectoryReward)
@@ -304,6 +305,73 @@ def test_a_score_of_a_further_component_is_a_number_from_0_to_1(said, score):
     assert list(problems) == (["tone"] if score is None else [])
 
 
+def test_what_a_component_says_of_its_failure_is_cut():
+    def broken(data):
+        raise ValueError("x" * 500)
+
+    assert len(further_claims(trajectory(), {"broken": broken})[1]["broken"]) == 200
+
+
+def test_a_reward_says_why_and_from_whom():
+    outcome = {"task_status": "failed", **CODE, "linter": {"score": 10}, "tests": {"passed": 1, "total": 3}}
+    found = scored(trajectory(**outcome)).components
+    assert found["task_completion"].reasoning == "failed"
+    assert found["code_quality"].reasoning == "linter 1, tests 0.333"
+    judged = foreign({"tone": 1.0})
+    judged["reward_components"]["tone"]["reasoning"] = "kind"
+    assert scored(trajectory(**outcome), rewards=(judged,)).components["tone"].reasoning == "kind"
+    for said, name in (
+        (feedback("thumbs_up", source="reviewer"), "user_feedback"),
+        (feedback("label", text="failed", source="reviewer"), "task_completion"),
+    ):
+        assert scored(trajectory(**outcome), said).components[name].source == "reviewer"
+
+
+@pytest.mark.parametrize(
+    ("said", "rewards", "method"),
+    [
+        ((), (), "automated"),
+        ((feedback("thumbs_up"),), (), "hybrid"),
+        ((feedback("score", component="task_completion", score=1.0, source="linter"),), (), "automated"),
+        ((), (foreign({"tone": 1.0}),), "hybrid"),
+    ],
+)
+def test_a_reward_in_which_a_person_or_a_judge_has_a_say_is_hybrid(said, rewards, method):
+    metadata = scored(trajectory(task_status="failed"), *said, rewards=rewards).payload(AT)["metadata"]
+    assert metadata["evaluation_method"] == method
+
+
+def test_a_reward_has_the_marks_of_its_trajectory():
+    data = trajectory(task_status="failed")
+    data["metadata"] = {"policy_version": "v2"}
+    data["task_context"] = {"domain": "coding", "task_key": "k"}
+    metadata = scored(data).payload(AT)["metadata"]
+    assert (metadata["policy_version"], metadata["task_key"]) == ("v2", "k")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            feedback("label", text="failed", name="1"),
+            feedback("label", text="completed_successfully", name="2"),
+        ),
+        (
+            feedback("score", component="task_completion", score=0.2, name="1"),
+            feedback("score", component="task_completion", score=0.7, name="2"),
+        ),
+        (foreign({"task_completion": 0.2}), foreign({"task_completion": 0.7})),
+    ],
+)
+def test_of_two_claims_at_one_time_the_same_counts_whichever_arrives_first(first, second):
+    data = trajectory(task_status="failed")
+    found = [
+        scores(scored(data, rewards=pair) if "reward_id" in first else scored(data, *pair))
+        for pair in ((first, second), (second, first))
+    ]
+    assert found[0] == found[1]
+
+
 # -- history
 
 
@@ -319,12 +387,16 @@ def test_efficiency_compares_the_turns_with_those_of_the_domain():
     assert scores(scored(trajectory(turns=1, task_status="failed"), history=history))["efficiency"] == 0.5
     history = grown([trajectory("c", 5, task_status="failed")], history)
     assert scores(scored(trajectory(turns=1, task_status="failed"), history=history))["efficiency"] == 0.5
+    alike = scored(trajectory(turns=1, task_status="failed"), history=history).components["efficiency"]
+    assert (alike.normalized.method, alike.normalized.n, alike.normalized.std) == ("none", 2, 0.0)
     history = grown([trajectory("d", 8, task_status="failed")], history)  # 5, 5, 8: mean 6, std sqrt 2
     for turns, expected in ((6, 0.5), (7, (2 - 1 / math.sqrt(2)) / 4), (1, 1.0), (60, 0.0)):
         found = scored(trajectory(turns=turns, task_status="failed"), history=history)
         assert scores(found)["efficiency"] == pytest.approx(expected, abs=1e-12)
         z = found.components["efficiency"].normalized
         assert z.normalized == pytest.approx(4 * expected - 2, abs=1e-12)
+        reasoning = f"{turns} turns, mean 6 of 3 runs in coding"
+        assert found.components["efficiency"].reasoning == reasoning
     other = trajectory(turns=1, domain="research", task_status="failed")
     assert scores(scored(other, history=history))["efficiency"] == 0.5
 
@@ -387,6 +459,71 @@ def test_a_later_revision_does_not_keep_the_efficiency_of_a_judge_who_says_it_no
     assert judged.components["efficiency"].source == "judge"
     again = scored(data, previous=judged.payload(AT)).components["efficiency"]
     assert (again.score, again.source) == (0.5, "automated")
+
+
+@pytest.mark.parametrize(("turns", "domain"), [(3, "research"), (4, "coding")])
+def test_a_later_revision_of_another_length_or_domain_has_an_efficiency_of_its_own(turns, domain):
+    history = grown([trajectory(str(n), n % 7, task_status="failed") for n in range(40)])
+    before = scored(trajectory("a", 3, task_status="failed"), history=history)
+    again = scored(
+        trajectory("a", turns, domain, task_status="failed"), history=history, previous=before.payload(AT)
+    )
+    kept, found = before.components["efficiency"], again.components["efficiency"]
+    assert kept.reasoning.startswith("3 turns, mean")
+    assert found.score != kept.score
+    assert found.reasoning.startswith(f"{turns} turns")
+
+
+def test_a_later_revision_has_the_weight_of_today_and_is_as_sure_as_the_first():
+    data = trajectory("a", task_status="failed")
+    first = scored(data).payload(AT)
+    again = scored(data, previous=first, weights={**WEIGHTS, "efficiency": 0.3})
+    assert again.components["efficiency"].weight == 0.3
+    same = scored(data, previous=first).payload(AT)["metadata"]
+    assert same["confidence"] == first["metadata"]["confidence"] == pytest.approx(0.4)
+    history = grown([trajectory("b", 5, task_status="failed")])
+    assert scored(data, history=history).payload(AT)["metadata"]["confidence"] == pytest.approx(0.4)
+    judged = scored(data, rewards=(foreign({"efficiency": 0.9}),)).payload(AT)["metadata"]
+    assert judged["confidence"] == pytest.approx(0.6)
+
+
+def test_a_revision_differs_by_score_weight_source_or_block_and_not_by_its_reasons():
+    data = trajectory("a", task_status="failed")
+    before = scored(data).payload(AT)
+    blocked = trajectory("a", task_status="failed", safety_blocked=True)
+    linter = feedback("score", component="task_completion", score=0.0, source="linter")
+    assert scored(blocked, previous=before).differs(before)
+    assert scored(data, linter, previous=before).differs(before)
+    assert scored(data, previous=before, weights={**WEIGHTS, "task_completion": 0.5}).differs(before)
+    before["reward_components"]["task_completion"]["reasoning"] = "another"
+    assert not scored(data, previous=before).differs(before)
+
+
+def test_a_run_counts_in_the_domain_of_its_newest_revision_alone():
+    history = grown([trajectory("a", 3, task_status="failed")])
+    before = scored(trajectory("a", 3, task_status="failed")).payload(AT)
+    after = scored(trajectory("a", 4, "research", task_status="failed"), history=history, previous=before)
+    history.join(after.payload(AT))
+    assert history.turns_of("coding").items() == []
+    assert history.turns_of("research").items() == [(derived_id("a"), 4)]
+
+
+def test_turns_join_with_the_first_revision_that_has_an_efficiency():
+    data, history = trajectory("a", 3, task_status="failed"), RewardHistory()
+    before = scored(data, weights={**WEIGHTS, "efficiency": 0.0}).payload(AT)
+    after = scored(data, previous=before)
+    assert after.joined == ("efficiency",)
+    history.join(after.payload(AT))
+    assert history.turns_of("coding").items() == [(derived_id("a"), 3)]
+
+
+def test_weights_of_a_project_count_in_a_batch_as_one_by_one():
+    weights = {**WEIGHTS, "tone": 0.1, "task_completion": 0.0}
+    known = gather(trajectory(user_feedback=UP), (), (foreign({"tone": 0.2}),))
+    single = reward(known, RewardHistory(), weights)
+    assert isinstance(single, TrajectoryReward)
+    batch = rewards_in_batch(columns([known], weights), RewardHistory(), weights)
+    assert batch.total_N[0] == single.total == pytest.approx((0.1 + 0.25 + 0.02) / 0.55)
 
 
 def test_a_revision_whose_predecessor_left_the_history_does_not_come_back():

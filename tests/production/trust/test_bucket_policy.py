@@ -39,6 +39,32 @@ def test_the_store_may_be_the_whole_bucket() -> None:
     assert reads["Resource"] == [f"arn:aws:s3:::models/rl-{one}/*" for one in ("checkpoints", "logs", "viz")]
 
 
+def test_who_deploys_reads_all_and_writes_what_it_decides_and_removes_nothing() -> None:
+    found = {one["Sid"]: one for one in bucket_policy("s3://models/Agent", {"deployer": [ARN]})["Statement"]}
+    assert list(found) == ["DeployerLists", "DeployerReads", "DeployerJudges"]
+    assert found["DeployerLists"]["Condition"]["StringLike"]["s3:prefix"] == [
+        f"Agent/rl-{one}{end}" for one in ("checkpoints", "logs", "viz") for end in ("", "/*")
+    ]
+    assert found["DeployerJudges"]["Action"] == ["s3:PutObject", "s3:AbortMultipartUpload"]
+    assert found["DeployerJudges"]["Resource"] == [
+        f"arn:aws:s3:::models/Agent/rl-checkpoints/*/{file}" for file in ("policy.json", "README.md")
+    ]
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:iam::123456789012:root",
+        "arn:aws:iam::123456789012:user/ada",
+        "arn:aws-cn:iam::123456789012:role/x",
+        "arn:aws:sts::123456789012:assumed-role/x/ada@example.org",
+    ],
+)
+def test_an_account_user_role_or_session_may_be_named(arn: str) -> None:
+    (lists, _) = bucket_policy("s3://models", {"reader": [arn]})["Statement"]
+    assert lists["Principal"] == {"AWS": [arn]}
+
+
 @pytest.mark.parametrize("store", ["s3://models//agent/", "s3a://models/./agent//", "s3://models/agent"])
 def test_slashes_too_many_name_the_folder_that_the_store_uses(store: str) -> None:
     (_, reads) = bucket_policy(store, {"reader": [ARN]})["Statement"]

@@ -35,3 +35,42 @@ def test_who_reads_training_requests_without_taking_them_leaves_those_of_the_ser
     readers = {user.name for user in (SERVICE, *USERS) if "RL_TRAINING" in user.reads and not user.requests}
     assert readers
     assert denied == {name: kept if name in readers else [] for name in denied}
+
+
+def test_each_part_publishes_and_writes_what_it_says_of_itself() -> None:
+    known = {user.name: (user.publishes, dict(user.writes)) for user in USERS}
+    audit, dead = "agent.rl.audit.v1", "agent.rl.dead.v1"
+    assert known == {
+        "agent": (("agent.rl.trajectory.v1", "agent.rl.feedback.v1"), {}),
+        "rewards": (("agent.rl.reward.v1", "agent.rl.feedback.v1"), {}),
+        "trainer": (("agent.rl.training.>", dead, audit), {"state": ("training.>",), "training": (">",)}),
+        "deployer": (("agent.rl.model.deployed.v1", audit), {"state": ("serving", "policy.>")}),
+        "reader": ((audit,), {}),
+    }
+
+
+def test_who_writes_to_the_audit_reads_it_and_who_takes_requests_has_their_queue() -> None:
+    by_name = {user.name: user.allowed() for user in (SERVICE, *USERS)}
+    for name, allowed in by_name.items():
+        writes = "agent.rl.audit.v1" in allowed or name == "service"
+        assert (f"$JS.API.CONSUMER.CREATE.{AUDIT}" in allowed) is writes
+    queue = f"RL_TRAINING.{CONSUMER}"
+    taken = [f"$JS.API.CONSUMER.{word}.{queue}" for word in ("DURABLE.CREATE", "INFO")] + [
+        f"$JS.ACK.{queue}.>"
+    ]
+    for name, allowed in by_name.items():
+        assert [one in allowed for one in taken] == [name in ("service", "trainer")] * 3
+    for stream in ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS", "RL_DEPLOYMENTS"):
+        assert f"$JS.API.CONSUMER.CREATE.{stream}" in by_name["trainer"]
+    for name, buckets in (("deployer", ["state"]), ("trainer", ["state", "training"]), ("reader", [])):
+        found = [one.split("KV_tfgrpo_")[1] for one in by_name[name] if "MSG.DELETE" in one]
+        assert found == buckets
+
+
+def test_only_the_service_makes_streams_and_buckets_and_removes_events() -> None:
+    service, *others = tfgrpo("loop", "nats-config").split("user: ")[1:]
+    for bucket in ("state", "training"):
+        assert f"STREAM.CREATE.KV_tfgrpo_{bucket}" in service
+    assert "STREAM.CREATE.RL_TRAJECTORIES" in service
+    assert "STREAM.MSG.DELETE.RL_TRAJECTORIES" in service
+    assert not [one for one in others if "STREAM.CREATE" in one or "MSG.DELETE.RL_" in one]
