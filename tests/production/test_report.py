@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.loop_events import feedback, judged, publish, trajectory
+from support.loop_events import feedback, judged, publish, rewarded, trajectory
 from support.loop_spans import trace_id
 
 from pytest_tfgrpo.core.errors import StoreError
@@ -19,7 +19,7 @@ from pytest_tfgrpo.production.assembly.state import AssemblyState
 from pytest_tfgrpo.production.assembly.trace_events import ASSEMBLER
 from pytest_tfgrpo.production.bus.dead_letters import MAX_DELIVERIES_CODE
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.bus.streams import SPANS_SUBJECT
+from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT
 from pytest_tfgrpo.production.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import (
@@ -97,6 +97,12 @@ def test_good_and_bad_attempts_are_counted_by_their_thresholds() -> None:
     assert (task.worst, task.best) == (("a5", "a0", "a1"), "a4")
 
 
+def test_kinds_of_task_and_versions_of_two_domains_are_apart() -> None:
+    rows = [row("a", 0.2), row("b", 0.4)._replace(domain="coding")]
+    assert [(one.domain, one.runs) for one in tasks_of(rows)] == [("general", 1), ("coding", 1)]
+    assert [(one.domain, one.runs) for one in versions_of(rows)] == [("coding", 1), ("general", 1)]
+
+
 MISSING = LoopReport(
     published={"RL_FEEDBACK": 1, "RL_TRAINING": 2, "RL_DEPLOYMENTS": 0},
     redacted={"email": 3},
@@ -129,6 +135,64 @@ def test_a_report_says_what_is_missing_and_what_to_do(golden: Callable[[str, str
     labels = [text.split()[0] for text in report_lines(whole)]
     assert not {"failed", "texts", "sessions", "late"} & set(labels)
     assert "dead       none" in report_lines(whole)
+
+
+def test_late_spans_and_revisions_are_said_if_there_are_any_of_either() -> None:
+    for late, revisions in ((0, 3), (5, 0), (0, 0)):
+        found = [*report_lines(replace(MISSING, late=late, trajectory_revisions=revisions))]
+        assert any(text.startswith("late ") for text in found) is bool(late or revisions)
+
+
+def test_each_code_of_dead_letters_has_its_line_below_one_label() -> None:
+    found = [text for text in report_lines(MISSING) if "no_run" in text or "2 schema" in text]
+    assert [text[:11].strip() for text in found] == ["dead", ""]
+
+
+@pytest.mark.parametrize(("count", "listed", "more"), [(20, 20, False), (21, 20, True)])
+def test_of_many_mixed_tasks_some_are_named(count: int, listed: int, more: bool) -> None:
+    rows = [
+        row(f"{part}{n:07}-x", total, task=f"task-{n}")
+        for n in range(count)
+        for part, total in (("g", 0.9), ("b", 0.1))
+    ]
+    tasks = tasks_of(rows)
+    newest = replace(MISSING.newest, versions=tuple(versions_of(rows)), mixed=tuple(tasks))
+    found = [*report_lines(replace(MISSING, newest=newest))]
+    head = next(n for n, text in enumerate(found) if f"{count} tasks with good" in text)
+    assert ("such as" in found[head]) is more
+    assert len(found) - head - 2 == listed
+    assert found[head + 2].split()[-2:] == ["g0000000", "b0000000"]
+
+
+def test_a_version_with_an_interval_does_not_hide_that_another_has_none() -> None:
+    rows = [row(str(n), n / 60, session=f"s{n}") for n in range(60)] + [row("x", 0.5, version="v2")]
+    newest = replace(MISSING.newest, versions=tuple(versions_of(rows)), worst=tuple(tasks_of(rows)))
+    found = [*report_lines(replace(MISSING, newest=newest))]
+    assert [one.low is None for one in newest.versions] == [False, True]
+    assert any(text.startswith("no interval: ") for text in found)
+    assert any(text.endswith(" 0 1") for text in found), "the two worst"
+
+
+def test_the_report_counts_what_was_left_out_and_names_a_few_tasks(bus: Bus, tmp_path: Path) -> None:
+    totals = {f"t{n}": [0.9, 0.1] * (1 + n % 2) for n in range(7)}
+    names = {f"{task} {n}": task for task, values in totals.items() for n in range(len(values))}
+    events = [
+        trajectory(name, task={"domain": "coding", "task_key": task}, session=name, task_status="failed")
+        for name, task in names.items()
+    ]
+    publish(bus, [*events, trajectory("alone", task={"domain": "coding"})])
+    publish(bus, [rewarded(f"{task} {n}", total) for task in totals for n, total in enumerate(totals[task])])
+    for number, action in enumerate(("opt_out", "opt_out", "forget")):
+        said = json.dumps({"action": action, "what": "trace"}).encode()
+        bus.publish([replace(events[0], id=derived_id(str(number)), subject=AUDIT_SUBJECT, data=said)])
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.catch_up(bus)
+        found = report_of(bus, view, 100)
+    newest = found.newest
+    assert (found.opted_out, found.forgotten, newest.without_task) == (2, 1, 1)
+    assert (len(newest.worst), len(newest.mixed)) == (5, 7)
+    assert [one.task_key for one in newest.mixed[:3]] == ["t1", "t3", "t5"]
+    assert newest.one_failed == min(map(derived_id, names))
 
 
 def test_figures_as_json_stand_side_by_side() -> None:
@@ -247,6 +311,50 @@ def test_tool_calls_and_failures_are_shown_turn_by_turn(golden: Callable[[str, s
     data["turns"].append(failing)
     shown = ShownTrajectory(trajectory=data, feedback=(), rewards=())
     golden("loop-show-calls.txt", "\n".join(shown_lines(shown)) + "\n")
+
+
+def test_a_trajectory_is_shown_with_all_that_is_known_of_it() -> None:
+    data = {
+        "trajectory_id": "a",
+        "session_id": "chat-17",
+        "agent_id": "bot",
+        "task_context": {"task_key": "late", "task_id": "t-7", "domain": "coding"},
+        "metadata": {"user_ref": "u-1", "policy_version": "v2", "model": "small", "total_tokens": 0},
+        "outcome": {"task_status": "failed", "completion": 0, "safety_blocked": False},
+        "turns": [
+            {
+                "action": {"type": "subordinate_call", "tool_name": "mail", "tool_args": {}},
+                "result": {"success": False, "error": "no address"},
+            },
+            {
+                "observation": {"type": "tool_result", "content": "no address"},
+                "action": {"type": "response"},
+                "result": {"output": "It failed.", "success": False},
+            },
+        ],
+    }
+    said = {
+        "type": "score", "component": "tone", "score": 0.25, "source": "reviewer", "text": "rude",
+        "expected": "kind",
+    }  # fmt: skip
+    shown = ShownTrajectory(trajectory=data, feedback=(said,), rewards=())
+    found = [" ".join(text.split()) for text in shown_lines(shown)]
+    expected = (
+        "session chat-17, u-1",
+        "agent bot, v2, small",
+        "task late, t-7 (coding)",
+        "outcome task_status failed, completion 0",
+        "cost 0 tokens",
+        "called mail {}",
+        "failed no address",
+        "answer It failed.",
+        "failed no reason is known",
+        "feedback score tone 0.25, reviewer",
+        "text rude",
+        "expected kind",
+    )
+    assert [text for text in found if text in expected] == list(expected)
+    assert not any(text.startswith("saw") for text in found)
 
 
 def test_a_status_says_what_is_behind_late_and_waiting():

@@ -1,9 +1,18 @@
 """Which versions have figures, and from how many runs on a share of failures."""
 
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from support.loop_events import judged, publish, rewarded, trajectory
+
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.report.model_figures import LEAST, MOST_VERSIONS, ModelFigures, model_figures
+from pytest_tfgrpo.production.view.view import LoopView
 
 
 def figures(versions: list[str], previous: str | None, newest: list[str]) -> list[ModelFigures]:
@@ -31,3 +40,29 @@ def test_few_runs_have_no_share_of_failures_and_no_reward_has_no_mean() -> None:
     view: Any = SimpleNamespace(rows=lambda *said: [(LEAST, 0, 0, 0.5)] if len(said) > 1 else [])
     serving: Any = SimpleNamespace(versions=["v1"], previous="")
     assert model_figures(view, serving) == [ModelFigures("v1", LEAST, 0, None)]
+
+
+def test_the_figures_of_a_version_are_those_of_its_runs_by_their_newest_own_rewards(
+    bus: Bus, tmp_path: Path
+) -> None:
+    versions = {"a": "v1", "b": "v1", "c": "v2", "d": "none"}
+    events = [
+        trajectory(
+            name,
+            metadata={"policy_version": version},
+            task_status="failed" if name == "a" else "unknown",
+        )
+        for name, version in versions.items()
+    ]
+    unnamed = events[3].data.replace(b'"policy_version": "none", ', b"")
+    events[3] = replace(events[3], data=unnamed)
+    publish(bus, events, [judged("j", "b", style=1.0)])
+    publish(bus, [rewarded("a", 0.2), rewarded("a", 0.4, revision=2), rewarded("b", 0.8)])
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.catch_up(bus)
+        found = model_figures(view, Serving())
+    assert found == [
+        ModelFigures("v1", 2, 1, pytest.approx(0.6)),
+        ModelFigures("none", 1, 0, None),
+        ModelFigures("v2", 1, 0, None),
+    ]

@@ -1,10 +1,11 @@
 """What `tfgrpo loop status` says of training jobs."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.production.report.training_lines import training_lines
+from pytest_tfgrpo.production.report.training_lines import training_figures, training_lines
 
 NOTHING: dict[str, Any] = {"running": None, "queued": [], "waiting": None, "last": None, "runs_here": True}
 
@@ -59,6 +60,34 @@ def test_three_jobs_that_wait_are_named_and_why() -> None:
     assert lines(queued=["a"], waiting="no\nbudget") == ["queued 1 training job: a", "waits no budget"]
     assert lines(queued=["a", "b", "c"]) == ["queued 3 training jobs: a, b, c"]
     assert lines(queued=["a", "b", "c", "d"]) == ["queued 4 training jobs: a, b, c, ..."]
+
+
+def job(name: str, state: str, at: int = 0, **metadata: str) -> Any:
+    status = {"timestamp": f"2026-01-01T12:00:0{at}.000Z", "name": name, "metadata": metadata}
+    ended = state not in ("queued", "running")
+    return SimpleNamespace(id=name, state=state, ended=ended, status=status)
+
+
+def test_the_figures_are_of_the_job_that_runs_of_those_that_wait_and_of_the_newest_that_ended() -> None:
+    jobs = [
+        job("a", "completed", 5),
+        job("b", "failed", 7),
+        job("c", "completed", 6),
+        job("d", "running", waiting="not any more"),
+        job("e", "queued"),
+        job("f", "queued", waiting="no budget"),
+    ]
+    found = training_figures(jobs, runs_here=True)
+    names = {name: found[name]["name"] for name in ("running", "last")}
+    assert names == {"running": "d", "last": "b"}
+    assert (found["queue_depth"], found["queued"], found["waiting"]) == (2, ["e", "f"], "no budget")
+    assert (found["ended"], found["runs_here"]) == (3, True)
+    assert training_figures([], runs_here=False) == {
+        **NOTHING,
+        "queue_depth": 0,
+        "ended": 0,
+        "runs_here": False,
+    }
 
 
 def test_jobs_that_nobody_runs_say_what_to_set() -> None:

@@ -25,6 +25,7 @@ def test_numbers_of_protobuf_take_seven_bits_a_byte(number: int, data: bytes) ->
     ("encoding", "body"),
     [
         (" GZip ", gzip.compress(b"text", mtime=0)),
+        ("X-Gzip", gzip.compress(b"text", mtime=0)),
         ("Deflate", zlib.compress(b"text")),
         ("Identity", b"text"),
         (" ", b"text"),
@@ -52,6 +53,15 @@ def test_the_first_of_equal_reports_is_said_and_that_there_are_more_kinds(
     for text in ("disk full", "disk full", "no bus", "odd", "disk full", "other", "one more"):
         first.say(text)
     assert said == ["disk full", "no bus", "further errors of other kinds are not reported"]
+
+
+def test_reports_that_differ_by_more_than_numbers_are_all_said() -> None:
+    said: list[str] = []
+    first = FirstReports(said.append)
+    texts = [f"a request to {path} failed: no disk" for path in ("/feedback", "/rewards")]
+    for text in (*texts, "row 7 of 12 is bad", "row 8 of 31 is bad"):
+        first.say(text)
+    assert said == [*texts, "row 7 of 12 is bad"]
 
 
 def test_whoever_cannot_hear_of_an_error_causes_no_other() -> None:

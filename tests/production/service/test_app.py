@@ -4,7 +4,7 @@ import gzip
 import json
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +12,16 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from support.services import FakeIntake, Local
 
-from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.errors import BusError, SettingError
+from pytest_tfgrpo.core.events import EventFault, EventRefusal
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.door.intake import IntakeResult
+from pytest_tfgrpo.production.service import app
 from pytest_tfgrpo.production.service.answers import HttpAnswer
+from pytest_tfgrpo.production.service.app import require_packages
 from pytest_tfgrpo.production.service.limits import ServiceLimits
 from pytest_tfgrpo.production.sinks.prometheus.exposition import TEXT_TYPE
+from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, TraceSpan
 
 TOKEN = "correct-horse-battery"
 SPAN = {"traceId": "a" * 32, "spanId": "b" * 16, "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
@@ -187,12 +193,45 @@ def test_an_array_has_so_many_payloads_at_most() -> None:
     local = Local(limits=ServiceLimits(events=2))
     assert local.post("/feedback", b"[1,2,3]").status == 413
     assert local.intake.kept == []
+    assert local.post("/feedback", b"[1,2]").status == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
 @pytest.mark.parametrize("path", ["/feedback", "/v1/traces"])
 def test_another_content_type_is_refused(path: str, kind: str) -> None:
     assert Local().post(path, b"{}", kind).status == 415
+
+
+@pytest.mark.parametrize("kind", ["application/x-protobuf", "application/protobuf"])
+def test_protobuf_has_two_names(kind: str) -> None:
+    assert Local().post("/v1/traces", b"", kind).status == 200
+
+
+def test_an_answer_names_a_few_reasons_each_once_and_how_much_was_opted_out() -> None:
+    class Choosy(FakeIntake):
+        reasons = ("a", "a", "b", "c", "d", "e", "f")
+
+        def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> IntakeResult:
+            refused = {
+                index: EventRefusal(fault=EventFault.SCHEMA, pointer="", message=one)
+                for index, one in enumerate(self.reasons)
+            }
+            return IntakeResult(accepted=0, opted_out=0, refused=refused)
+
+        def payloads(self, subject: str, payloads: Sequence[Json | bytes]) -> IntakeResult:
+            return IntakeResult(accepted=1, opted_out=2, refused={})
+
+    local = Local(Choosy())
+    partial = local.post("/v1/traces", export(SPAN)).value["partialSuccess"]
+    assert partial == {"rejectedSpans": "7", "errorMessage": "a; b; c; d; e"}
+    assert local.post("/feedback", b"[1,2,3]").value == {"accepted": 1, "opted_out": 2, "refused": []}
+
+
+def test_all_missing_packages_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_packages()
+    monkeypatch.setattr(app, "find_spec", lambda name: None)
+    with pytest.raises(SettingError, match="starlette and uvicorn missing: pip install"):
+        require_packages()
 
 
 @pytest.mark.parametrize("given", ["", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", "Bearer \xe9"])
@@ -240,6 +279,7 @@ def test_a_bus_that_does_not_answer_in_time_asks_for_the_request_again() -> None
     local = Local(FakeIntake(before=going.wait), limits=ServiceLimits(answer_s=0.05))
     try:
         assert local.post("/feedback", b"{}").status == 503
+        assert local.get("/healthz").value["parts"] == {"intake": "failing"}
     finally:
         going.set()
 

@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.services import ClosingBus, FakeIntake, Running, service_apis
@@ -15,6 +17,7 @@ from support.services import ClosingBus, FakeIntake, Running, service_apis
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.service.run import run_service
+from pytest_tfgrpo.production.service.server import address_of
 from pytest_tfgrpo.telemetry.traces.otlp import otlp_protobuf
 
 FEEDBACK = "/feedback"
@@ -186,3 +189,12 @@ def test_a_missing_package_is_named_with_its_extra(
             ready=print,
             report=print,
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [(("127.0.0.1", 4318), "http://127.0.0.1:4318"), (("::1", 4318, 0, 0), "http://[::1]:4318")],
+)
+def test_the_url_of_an_address_of_version_6_has_brackets(name: tuple[object, ...], url: str) -> None:
+    listener: Any = SimpleNamespace(getsockname=lambda: name)
+    assert address_of(listener) == url

@@ -83,6 +83,7 @@ def test_cancel_ends_what_waits_and_not_what_has_ended(local: Local) -> None:
     local.post("/training/start", sent(payload()))
     codes = [local.post(f"/training/{ONE}/cancel", b"", "") for _ in range(2)]
     assert [(one.status, one.value.get("status")) for one in codes] == [(202, "cancelled"), (409, None)]
+    assert codes[1].value == {"error": "the job is cancelled already", "code": "ended"}
     assert local.get(f"/training/{ONE}/status").value["status"] == "cancelled"
 
 
@@ -112,7 +113,8 @@ def test_the_models_are_what_jobs_made_the_newest_first(local: Local) -> None:
         assert running is not None
         parts = {
             "artifacts": {"final_checkpoint": f"{name}.json"},
-            "evaluation_results": {"holdout_reward": 0.5},
+            "evaluation_results": {"holdout_reward": 0.5, "improvement_over_baseline": 0.1},
+            "metadata": {"policy_version": "v2"} if second else {},
         }
         jobs.take(running, "finish", parts, f"2026-01-01T12:00:0{second}.000Z")
     jobs.submit(request("c"))
@@ -120,8 +122,10 @@ def test_the_models_are_what_jobs_made_the_newest_first(local: Local) -> None:
     assert [one["final_checkpoint"] for one in found] == ["b.json", "a.json"]
     assert found[0] == {
         "training_job_id": derived_id("job", "b"), "base_model": "small", "algorithm": "tfgrpo",
-        "final_checkpoint": "b.json", "timestamp": "2026-01-01T12:00:01.000Z", "holdout_reward": 0.5,
+        "final_checkpoint": "b.json", "timestamp": "2026-01-01T12:00:01.000Z", "version": "v2",
+        "holdout_reward": 0.5, "improvement_over_baseline": 0.1,
     }  # fmt: skip
+    assert "version" not in found[1]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,12 @@ def test_roles_that_were_not_started_or_cannot_close_do_not_keep_others_from_clo
     assert said == ["the broken did not close: RuntimeError: cannot close"]
 
 
+def test_a_role_whose_thread_does_not_run_is_not_ok_and_may_have_a_name_of_its_own() -> None:
+    role = Evaluator()
+    role.name = "judge"  # type: ignore[attr-defined]
+    assert Workers([role, Broken()], print).states() == {"judge": "failing", "broken": "failing"}
+
+
 def test_a_step_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STOP_S", 0.05)
     said: list[str] = []

@@ -28,3 +28,19 @@ def test_an_error_is_no_text() -> None:
 @pytest.mark.parametrize("odd", [None, 3, [], {"action": 3}, {"observation": "x", "result": []}])
 def test_what_others_publish_as_a_turn_may_be_anything(odd: object) -> None:
     assert not has_texts({"task_context": {}, "turns": [odd]})
+
+
+@pytest.mark.parametrize(
+    ("turn", "texts"),
+    [
+        ({"thought_process": ["hm"]}, True),
+        ({"action": {"raw_response": "17"}}, True),
+        ({"action": {"tool_args": {"late": True}}}, True),
+        ({"action": {"tool_args": {}}}, False),
+        ({"result": {"output": "17"}}, True),
+        ({"observation": {"type": "user_message", "content": "Which?"}}, True),
+        ({"observation": {"type": "tool_result", "content": "17"}}, False),
+    ],
+)
+def test_each_text_of_a_turn_is_one(turn: dict[str, object], texts: bool) -> None:
+    assert has_texts({"task_context": {}, "turns": [{}, turn]}) is texts

@@ -23,6 +23,7 @@ from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.rewards.history import NormalizedScore
 from pytest_tfgrpo.production.view.rows import ViewRow, redacted_kinds, row_of
+from pytest_tfgrpo.production.view.wording import wording_of
 from pytest_tfgrpo.storage.event_store import BusEvent
 
 AT = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -121,6 +122,14 @@ def test_what_a_trajectory_says_of_itself_counts_where_it_can() -> None:
     assert columns(trajectory("a"), "time", at=0.0) == ["1970-01-01T00:00:00.000Z"]
     undated = replace(trajectory("a"), time="yesterday", arrived=60.0)
     assert columns(undated, "time") == ["1970-01-01T00:01:00.000Z"]
+
+
+def test_a_trajectory_keeps_its_model_that_it_was_blocked_and_a_digest_of_its_task() -> None:
+    task: dict[str, Json] = {"domain": "coding", "instructions": "Which orders?"}
+    event = trajectory("a", metadata={"model": "small"}, task=task, safety_blocked=True)
+    assert columns(event, "model", "blocked", "wording", "task_key") == [
+        "small", 1, wording_of("which ORDERS?"), None,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("turns", "kept"), [(10_000, True), (10_001, False)])
@@ -250,6 +259,8 @@ def test_letters_audits_and_other_events_keep_what_is_counted() -> None:
         "seq": 9, "id": audit.id, "at": AT, "action": "opt_out", "what": "trace", "ref": "",
         "event_id": audit.id,
     }  # fmt: skip
+    told = json.dumps({**said, "ref": "r"}).encode()
+    assert columns(replace(audit, data=told), "ref") == ["r"]
     for subject, table in ((MODEL_DEPLOYED, "deployments"), (TRAINING_REQUEST, "training")):
         example = json.dumps(load_schema(SCHEMAS[subject])["examples"][0]).encode()
         event = BusEvent(id=derived_id("y"), subject=subject, time=LATER, data=example)

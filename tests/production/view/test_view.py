@@ -357,6 +357,93 @@ def test_what_was_taken_out_of_dead_letters_counts_too(bus: Bus, view: LoopView)
     assert queries.redacted(view) == {"email": 1}
 
 
+def test_what_was_taken_out_of_feedback_and_rewards_counts_too(bus: Bus, view: LoopView):
+    said = json.loads(judged("j", "a", style=0.5).data)
+    said["reward_components"]["style"]["reasoning"] = "of [redacted:card:0a1b2c]"
+    publish(
+        bus,
+        [feedback("f", "correction", "a", text="[redacted:email:0a1b2c] or [redacted:email:ffffff]")],
+        [replace(judged("j", "a", style=0.5), data=json.dumps(said).encode())],
+    )
+    view.catch_up(bus)
+    assert queries.redacted(view) == {"card": 1, "email": 2}
+
+
+def test_first_rewards_and_later_revisions_are_counted_apart(bus: Bus, view: LoopView):
+    publish(bus, [rewarded("a", 0.25), rewarded("b", 0.25)], [judged("j", "a", style=0.5)])
+    publish(bus, [rewarded("b", 0.5, revision=2)])
+    view.catch_up(bus)
+    assert queries.rewarded(view) == (2, 1)
+
+
+def test_what_is_no_json_on_the_bus_is_named_by_its_place(bus: Bus):
+    publish(bus, [trajectory("a"), replace(trajectory("b"), data=b"{")])
+    place = queries.ViewPlace(stream="RL_TRAJECTORIES", sequence=2, id="x")
+    with pytest.raises(BusError, match="event 2 of RL_TRAJECTORIES is no JSON"):
+        payload_at(bus, place)
+    assert payload_at(bus, replace(place, sequence=3)) is None
+
+
+def test_what_is_said_of_a_trajectory_waits_until_it_comes_unless_it_was_given_up(bus: Bus, view: LoopView):
+    early, given_up = [feedback("f", "thumbs_up", "a"), judged("j", "a", style=0.5)], []
+    for event in (feedback("g", "thumbs_up", "b"), judged("k", "b", style=0.5)):
+        letter = DeadLetter(code="no_trajectory", message="m", id=event.id, subject=event.subject)
+        given_up.append(dead_event(letter, LATER))
+        early.append(event)
+    publish(bus, early)
+    bus.publish(given_up)
+    view.catch_up(bus)
+    counts = [f"SELECT sum(orphan), sum(dead) FROM {table}" for table in ("feedback", "rewards")]
+    assert [view.rows(query) for query in counts] == [[(2, 1)]] * 2
+    publish(bus, [trajectory("a")])
+    view.catch_up(bus)
+    assert [view.rows(query) for query in counts] == [[(1, 1)]] * 2
+
+
+def test_a_bus_that_was_put_back_from_an_older_copy_is_read_again(bus: Bus, view: LoopView):
+    publish(bus, [trajectory("a")])
+    view.catch_up(bus)
+    with view.transaction() as db:
+        db.execute("UPDATE streams SET seq = 7")
+    with closing(LoopView(view.path)) as again:
+        assert again.catch_up(bus) == 1
+        assert again.position("RL_TRAJECTORIES") == 1
+
+
+def test_to_forget_voids_what_was_concluded_only_where_something_was_known(bus: Bus, view: LoopView):
+    publish(bus, [trajectory("a", session="one"), judged("j", "a", style=0.5)])
+    view.catch_up(bus)
+    with view.transaction() as db:
+        db.execute("INSERT INTO further VALUES (?, '{}')", (derived_id("a"),))
+    view.set_meta("history", "{}")
+    before = view.generation
+    view.forget("session", "of nobody", [], {})
+    assert (view.generation, view.meta("history")) == (before, "{}")
+    view.forget("session", "one", [], {})
+    assert (view.generation, view.meta("history")) == (before + 1, "")
+    assert view.rows("SELECT id FROM further") == []
+    assert queries.stored(view)["RL_REWARDS"] == 0
+
+
+def test_what_is_said_of_a_trace_that_opted_out_goes_with_it(bus: Bus, view: LoopView):
+    said = [feedback("f", "thumbs_up", "a"), judged("j", "a", style=0.5), judged("k", "b", style=0.5)]
+    publish(bus, [trajectory("a", metadata={"trace_id": "a" * 32}), trajectory("b")], said)
+    view.catch_up(bus)
+    with view.transaction() as db:
+        assert remove_traces(db, ["a" * 32]) == 1
+    stored = queries.stored(view)
+    assert [stored[name] for name in ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS")] == [1, 0, 1]
+
+
+def test_what_one_stream_has_let_go_of_is_of_no_other(bus: Bus, view: LoopView):
+    bad = [trajectory("a"), feedback("f", "thumbs_up", "a")]
+    publish(bus, [replace(one, data=b"{}") for one in bad])
+    view.catch_up(bus)
+    with view.transaction() as db:
+        remove_before(db, "RL_TRAJECTORIES", "trajectories", 2)
+    assert view.rows("SELECT stream, seq FROM refused") == [("RL_FEEDBACK", 1)]
+
+
 def test_to_forget_takes_out_what_was_no_event_by_its_place(bus: Bus, view: LoopView):
     bad = [replace(trajectory("a"), id=derived_id(f"bad {n}"), data=b"{}") for n in range(2)]
     publish(bus, [*bad, trajectory("b")])
