@@ -1,6 +1,7 @@
 """The agents of a list: what each runs with, and which runs go on."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,8 @@ def test_a_share_is_one_at_least_and_what_is_found_out_stays_so(tmp_path: Path) 
     assert one.settings["concurrency"] == 1
     (one, _) = agents_of(settings_of(concurrency="auto"), tmp_path)
     assert (one.settings["concurrency"], one.settings["executor"]) == ("auto", "local")
+    *_, last = agents_of(settings_of(actor=f"{TWO}, c = python:m:c", concurrency="7"), tmp_path)
+    assert last.settings["concurrency"] == 2
 
 
 def test_new_runs_share_their_id_and_a_task_without_a_name_has_that_of_the_folder(tmp_path: Path) -> None:
@@ -86,7 +89,13 @@ def test_agents_do_not_record_into_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"), [("c", r"unknown agent 'c'; the list has a, b"), ("long_b", "unknown agent 'long_b'")]
+    ("wanted", "said"),
+    [
+        ("c", r"unknown agent 'c'; the list has a, b"),
+        ("long_b", "unknown agent 'long_b'"),
+        ("b, ab", r"domain_agents = text = ab \(.*\): unknown agent 'ab'; did you mean 'b'\?"),
+        ("a, other = c", "domain_agents = other = c "),
+    ],
 )
 def test_a_domain_names_agents_of_the_list(wanted: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=said):
@@ -132,6 +141,17 @@ def test_agents_are_compared_on_a_page_in_the_folder_of_the_suite(tmp_path: Path
         assert link in page.read_text()
     elsewhere = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path / "out" / "x")
     assert elsewhere[-2] == f"page   ../demo/{COMPARISONS}/01.html"
+    every = compare_agents(runs, folders, task="demo", verbosity=-1, start=tmp_path)
+    assert (len(every) < len(lines), every[-2:]) == (True, lines[-2:])
     told = compare_agents(runs, dict.fromkeys(runs), task="demo", verbosity=0, start=tmp_path)
     page_of_none = "page   none; the setting out (--tfgrpo-out=out) writes one with the answers side by side"
     assert told == [*lines[:-2], page_of_none]
+
+
+def test_a_comparison_lies_and_links_in_folders_of_any_name(tmp_path: Path) -> None:
+    runs = {name: replace(make_run(final={"x": [1]}), run_id=f"01-{name}") for name in ("a", "b")}
+    out = tmp_path / "two\nlines"
+    folders = {name: out / os.fsdecode(b"d\xe4mo.") / "runs" / f"01-{name}" for name in runs}
+    lines = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path)
+    assert lines[-2] == f"page   two lines/demo/{COMPARISONS}/01.html"
+    assert "./../../d%E4mo./runs/01-b/report.html" in (out / "demo" / COMPARISONS / "01.html").read_text()

@@ -11,6 +11,7 @@ from support.journals import write_run
 
 from pytest_tfgrpo.core.settings import Settings, resolve
 from pytest_tfgrpo.launch.choice import choose, is_reference, limited, planned, select
+from pytest_tfgrpo.runs.schedule import MIN_DEV
 from pytest_tfgrpo.runs.seeds import draw
 
 EVALS = [make_scenario(f"e{n}", split="eval", stamp=f"{n:064x}") for n in range(6)]
@@ -26,7 +27,9 @@ def test_what_a_limit_leaves_out_stays_in_the_suite(tmp_path: Path) -> None:
     assert (chosen.suite, len(chosen.scenarios)) == (EVALS, 2)
     assert chosen.left_out == "tfgrpo_limit takes 2 of 6 eval scenarios"
     assert [phase.scenarios for phase in chosen.phases] == [tuple(s.id for s in chosen.scenarios)]
-    assert {s.id for s in chosen.scenarios} == set(draw(EVALS, size=2, seed=0, epoch=0))
+    for size in range(1, 6):
+        kept, _ = limited(EVALS, settings_of(limit=str(size), seed="3"))
+        assert tuple(s.id for s in kept) == draw(EVALS, size=size, seed=3, epoch=0)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,22 @@ def test_only_a_run_that_accepts_lessons_on_a_dev_split_has_one(
     taken = select([*TRAINS, *EVALS], settings, tmp_path, "run1")
     assert [s.id for s in taken if s.split == "dev"] == dev
     assert {s.split for s in taken} >= ({"train", "eval"} if learning else {"eval"})
+
+
+def test_a_dev_split_is_of_the_share_that_is_set_and_its_run_found_by_the_name_of_the_folder(
+    tmp_path: Path,
+) -> None:
+    trains = [make_scenario(f"t{n}", split="train", prompt=f"task {n}") for n in range(100)]
+    sizes = [
+        sum(s.split == "dev" for s in select(trains, settings_of(True, dev_share=share), tmp_path))
+        for share in ("0.25", "0.5")
+    ]
+    assert MIN_DEV <= sizes[0] < sizes[1] - 10
+    root = tmp_path / "shop"
+    begun = [make_scenario("t1", split="dev"), *EVALS]
+    write_run(root / "out" / "shop" / "runs" / "run1", [], begun, status=None)
+    taken = select([*TRAINS, *EVALS], settings_of(True, out="out"), root, "run1")
+    assert [s.id for s in taken if s.split == "dev"] == ["t1"]
 
 
 def test_a_dev_split_alone_is_nothing_that_a_plain_run_takes(tmp_path: Path) -> None:

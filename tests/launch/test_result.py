@@ -43,6 +43,8 @@ def test_a_result_is_six_lines_the_verdict_first(tmp_path: Path, monkeypatch: py
     assert lines[5] == f"files    {result.folder}"
     monkeypatch.chdir(tmp_path)
     assert repr(result).splitlines()[5].startswith("files    out/")
+    odd = replace(result, folder=tmp_path / "two\nlines")
+    assert repr(odd).splitlines()[5] == "files    two lines"
     assert str(result) == repr(result)
 
 
@@ -178,6 +180,7 @@ def test_scenarios_that_a_hash_keeps_from_running_are_counted(tmp_path: Path) ->
     ran = len({row["scenario"] for row in result})
     assert 0 < ran < 6
     assert f"left     {6 - ran} scenario" in repr(result)
+    assert f"left     {6 - ran} scenario" in result._repr_html_()
     learning: Any = tfgrpo.run(tmp_path, named, actor="nothing", out="out", acceptance="off", epochs=2)
     assert "left " not in repr(learning)
 
@@ -190,6 +193,24 @@ def test_a_run_of_which_nothing_ran_has_no_rows(tmp_path: Path) -> None:
     assert "<table" not in empty._repr_html_()
 
 
+def test_rows_of_all_agents_have_every_column_of_any(tmp_path: Path) -> None:
+    checked = learned(tmp_path / "a", learning=False, gate_min_mean=None)
+    (swept,) = checked.run.phases
+    groups = [
+        replace(group, scores=tuple(replace(score, extra={"zeal": 0.5}) for score in group.scores))
+        for group in swept.groups
+    ]
+    rated = replace(checked, run=replace(checked.run, phases=(replace(swept, groups=tuple(groups)),)))
+    for results, agents in (({"a": checked, "b": rated}, "ab"), ({"b": rated, "a": checked}, "ba")):
+        rows = RunResults(results=results).rows()
+        assert len({frozenset(row) for row in rows}) == 1
+        assert [row["zeal"] for row in rows if row["agent"] == "b"] == [0.5] * (len(rows) // 2)
+        assert {row["zeal"] for row in rows if row["agent"] == "a"} == {None}
+        assert list(dict.fromkeys(row["agent"] for row in rows)) == list(agents)
+    told = RunResults(results={"a": checked}).summary()
+    assert told.splitlines() == [told]
+
+
 def test_results_of_several_agents_are_a_mapping_with_a_table_for_all(tmp_path: Path) -> None:
     results: Any = tfgrpo.run(tmp_path, SUITE, actor={"a": Counter(), "b": "nothing"}, learning=False)
     assert isinstance(results, RunResults)
@@ -200,5 +221,9 @@ def test_results_of_several_agents_are_a_mapping_with_a_table_for_all(tmp_path: 
     assert "a: complete: run " in repr(results)
     assert "without a gate; 0 without an answer, 0 errors" in repr(results)
     assert len({tuple(row) for row in results.rows()}) == 1
+    assert [one.run.run_id for one in results.values()] == list(
+        dict.fromkeys(str(row["run_id"]) for row in results.rows())
+    )
+    assert {row["agent"] for row in results.rows()} == {"a", "b"}
     broken: Any = SimpleNamespace(passed=False)
     assert not replace(results, results={**results.results, "b": broken}).passed
