@@ -13,10 +13,12 @@ from support.sweeps import make_run
 
 from pytest_tfgrpo import features
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError, SettingError
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.settings import Settings, resolve
 from pytest_tfgrpo.engine.preparation import prepare
 from pytest_tfgrpo.engine.request import RunRequest
 from pytest_tfgrpo.engine.supplied import Supplied
+from pytest_tfgrpo.gate import verdict
 from pytest_tfgrpo.gate.config import NamedGate
 from pytest_tfgrpo.gate.named_gates import OpenGate
 from pytest_tfgrpo.launch import conclusion
@@ -114,6 +116,8 @@ def test_gates_without_a_rule_for_this_run_are_left_out_and_empty_selections_ref
     (tmp_path / "gates.yaml").write_text("gates:\n  mean: {domains: [text]}\n")
     with pytest.raises(SettingError, match="nothing to check"):
         read_gates(settings, tmp_path, EVALS, partial=True)
+    (tmp_path / "gates.yaml").write_text("gates:\n  gain: {gain: true}\n")
+    assert read_gates(settings, tmp_path, EVALS, partial=False) == []
 
 
 def launch_of(settings: Settings, root: Path = Path(), **fields: Any) -> Launch:
@@ -158,9 +162,15 @@ COST = {"gate_max_cost_per_success_usd": "1"}
 def test_items_are_excused_where_a_gate_that_can_fail_judges_their_mean(
     flags: dict[str, Any], fields: dict[str, Any], excused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "compared_stamps", lambda job: {})
-    monkeypatch.setattr(launching, "why_unfair", lambda baseline, **_: "" if baseline == "fair" else "stamps")
-    assert " ".join(sorted(launch_of(settings_of(**flags), **fields).excused)) == excused
+    monkeypatch.setattr(launching, "compared_stamps", lambda job: {"eval": "s"})
+
+    def why_unfair(baseline: str, **of_run: Any) -> str:
+        assert of_run == {"temperature": 0.45, "stamps": {"eval": "s"}}
+        return "" if baseline == "fair" else "stamps"
+
+    monkeypatch.setattr(launching, "why_unfair", why_unfair)
+    launch = launch_of(settings_of(temperature_eval="0.45", **flags), **fields)
+    assert " ".join(sorted(launch.excused)) == excused
 
 
 def test_a_launch_without_a_gate_looks_once_and_a_replay_misses_what_it_warns_of() -> None:
@@ -173,19 +183,19 @@ def test_a_launch_without_a_gate_looks_once_and_a_replay_misses_what_it_warns_of
 
 @pytest.mark.parametrize(
     ("folder", "later"),
-    [(Path("run1"), "; to record the finished run, use: tfgrpo record add r.json"), (None, "")],
+    [(Path("run1"), "; to record the finished run, use: tfgrpo record add 'r 1.json'"), (None, "")],
 )
 def test_a_recording_that_fails_says_how_to_make_it_later(
     folder: Path | None, later: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: Path, run: object, rest: list[object]) -> None:
-        assert (path, rest) == (tmp_path / "r.json", ["judged"])
+        assert (path, rest) == (tmp_path / "r 1.json", ["judged"])
         raise RecordingError("no room")
 
     monkeypatch.setattr(writing, "record", fail)
     run = cast(Any, of(status="complete"))
     with pytest.raises(RecordingError) as raised:
-        launch_of(settings_of(record="r.json"), tmp_path, folder=folder).record(run, cast(Any, ["judged"]))
+        launch_of(settings_of(record="r 1.json"), tmp_path, folder=folder).record(run, cast(Any, ["judged"]))
     assert str(raised.value) == f"no room{later}"
     assert launch_of(settings_of(), tmp_path).record(run) == []
 
@@ -223,7 +233,7 @@ def opened(
     stored = loaded or (lambda path: of(scenarios={"e0": 1, "gone": 1, "away": 1}, looks=looks, path=path))
     monkeypatch.setattr(launching, "load", stored)
     made: list[Any] = []
-    value = of(job=of(rewarders=(), scenarios=(), judge=None, **job))
+    value = of(job=of(**{"rewarders": (), "scenarios": (), "judge": None} | job))
     monkeypatch.setattr(prepare, "prepare", lambda request: made.append(request) or value)
     request = RunRequest(
         root=Path("root"),
@@ -256,6 +266,12 @@ def test_scenarios_of_a_baseline_that_nobody_looked_for_make_a_run_a_part(
         "",
         "-k e",
     )
+    one_each = {
+        name: of(scenarios={name: 1, "e1": 1}, looks={"a" * 64: (name,)}) for name in ("main", "x", "y")
+    }
+    gates = tuple(named(name=name, baseline=name) for name in ("x", "y"))
+    _, request = opened(monkeypatch, elsewhere, gates=gates, loaded=lambda path: one_each[path.stem])
+    assert (asked.pop(), request.looks) == (["main", "x", "y"], {"a" * 64: ("main", "x", "y")})
     whole = of(scenarios={"e0": 1}, looks={})
     assert opened(monkeypatch, elsewhere, loaded=lambda path: whole)[1].partial == ""
     launch, request = opened(monkeypatch, elsewhere, baseline=None)
@@ -275,6 +291,16 @@ def test_a_named_gate_has_the_baseline_of_its_own_name(
     assert names == ["other", None, "main"]
     assert [one.gate for one in launch.gates] == list(gates)
     assert [one.live for one in launch.gates] == [False] * 3
+
+
+def test_a_metric_of_any_gate_has_its_whole_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = make_scenario("r", split="eval", rubric=(Criterion(text="kind"),))
+    job: Any = {"rewarders": (of(name="style"), of(name="tone")), "scenarios": (scenario,), "judge": object()}
+    gates = (named(), *(named(metric=metric) for metric in ("tone", "kind", "exact")))
+    launch, _ = opened(monkeypatch, None, gates=gates, baseline=None, **job)
+    assert [one.gate.metric for one in launch.gates] == [None, "tone", "judge.kind", "check.exact"]
+    with pytest.raises(SettingError, match="nothing in this run reports the metric 'kind'"):
+        opened(monkeypatch, None, gates=gates, baseline=None, **job | {"judge": None})
 
 
 def test_a_baseline_of_a_named_gate_that_cannot_be_read_or_is_a_reference_is_named_with_the_gate(
@@ -330,9 +356,24 @@ def test_what_a_replay_and_traces_say_is_among_the_warnings_of_a_run(monkeypatch
     )
     assert given["sections"] == ["split of 1", "section"]
     assert (given["gated"], given["rules"], given["files"]) == (True, ("r",), "out/x")
-    launch_of(settings_of(), supplied=of(rules=(), tracing=of(close=str), kinds={})).conclude(run)
+    secret, taken_out = "password=hunter2hunter2", "password=[redacted:named]"
+    bare = launch_of(settings_of(), supplied=of(rules=(), tracing=of(close=str), kinds={}))
+    bare.conclude(run, warnings=[secret], sections=["one", secret])
+    found, given = concluded.pop()
+    assert (found.warnings, given["sections"]) == (("early", taken_out), ["one", taken_out])
+    bare.conclude(run)
     found, given = concluded[1]
     assert (found.warnings, given["sections"], given["gated"]) == (("early",), [], False)
+
+
+def test_looks_and_more_rollouts_are_those_of_the_baseline_and_of_every_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdict, "planned_looks", lambda job, *by: (job.settings["seed"], *by))
+    monkeypatch.setattr(verdict, "more_rollouts", lambda run, *by: (run, *by))
+    launch = launch_of(settings_of(seed="5", **MEAN), baseline="b", gates=("g1", "g2"))
+    assert launch.looks == (5, "b", ("g1", "g2"))
+    assert launch.more_rollouts(cast(Any, "run")) == cast(Any, ("run", "b", ("g1", "g2")))
 
 
 def test_the_first_feature_that_opens_a_watch_has_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,3 +399,15 @@ def test_the_answers_on_file_of_a_run_that_did_not_end_are_recorded_too(
         launch = launch_of(settings_of(record="r.json"), tmp_path, folder=folder)
         assert launch.record(cast(Any, of(status=status)), cast(Any, ["judged"])) == ["r.json"]
     assert kept == [["judged", "of run1"], ["judged"], ["judged"]]
+
+
+@pytest.mark.parametrize("folder", [Path("run1"), None])
+def test_what_is_written_goes_to_the_folder_of_the_run_with_the_origins_of_its_settings(
+    folder: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(conclusion, "write", lambda *given: written.append(given))
+    settings = settings_of(seed="5")
+    launch_of(settings, folder=folder).write(cast(Any, "concluded"))
+    assert written == ([] if folder is None else [(folder, "concluded", settings.origins)])
+    assert "seed" in settings.origins

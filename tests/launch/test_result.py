@@ -164,8 +164,11 @@ def test_a_result_is_a_sequence_of_rows_and_says_how_to_get_a_frame(tmp_path: Pa
     assert list(result) == result.rows() != []
     with pytest.raises(AttributeError, match=r"'to_pandas'; use pandas.DataFrame\(result.rows\(\)\)"):
         result.to_pandas()
-    with pytest.raises(AttributeError, match=r"no attribute 'zzz'$"):
-        result.zzz  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'df'; use pandas"):
+        result.df  # noqa: B018
+    for name in ("zzz", "token"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'$"):
+            getattr(result, name)
 
     async def wait() -> None:
         await result

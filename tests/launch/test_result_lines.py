@@ -9,7 +9,8 @@ import pytest
 from support.builders import make_rollout
 from support.sweeps import evenly, make_run, rated
 
-from pytest_tfgrpo.core.records import Failure, Run
+from pytest_tfgrpo.core.records import CheckResult, Failure, Run
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.launch.result_lines import headline, html_of, result_lines
 from pytest_tfgrpo.launch.result_rows import rows_of
 from pytest_tfgrpo.report.value import build
@@ -137,3 +138,36 @@ def test_rows_have_what_was_scored_and_at_last_what_nothing_scored() -> None:
         9,
     ]
     assert (rows[0]["split"], rows[0]["error"], rows[1]["reason"]) == ("eval", None, "expected '3', got '4'")
+
+
+def test_a_row_has_each_figure_of_its_own_rollout() -> None:
+    checks = tuple(
+        CheckResult(kind=kind, weight=1.0, credit=0.5, reason=reason)
+        for kind, reason in (("exact", "no number"), ("regex", ""), ("contains", "password=hunter2hunter2"))
+    )
+    own = make_rollout(
+        1,
+        scenario_id="a",
+        epoch=2,
+        mode="eval",
+        checks=checks,
+        experiences=("l1", "l2"),
+        latency_ms=12.5,
+        tokens=70,
+        cost_usd=None,
+        run_id="own",
+    )
+    run = make_run(final={"a": [1, 1]}, identities={"actor": {"name": "x"}, "judge": {"name": "j"}})
+    (group,) = run.phases[-1].groups
+    scores = (group.scores[0], replace(group.scores[1], gt_score=0.995, reward=0.25))
+    failed = replace(group.rollouts[0], status="failed", failure=Failure(code="timeout", message="late"))
+    group = replace(group, rollouts=(failed, own), scores=scores)
+    prompt = "How many words are in a line that is longer than others?"
+    scenario = replace(run.scenarios[0], prompt=prompt, rubric=(Criterion(text="It is kind."),))
+    last = replace(run.phases[-1], groups=(group,))
+    lost, row = rows_of(replace(run, phases=(last,), scenarios=(scenario,)), "me")
+    assert row["reason"] == "no number; password=[redacted:named]"
+    assert (row["passed"], row["score"], row["reward"]) == (False, 0.995, 0.25)
+    assert (row["latency_ms"], row["tokens"], row["cost_usd"], row["lessons"]) == (12.5, 70, None, 2)
+    assert (row["epoch"], row["rollout"], row["run_id"], row["prompt"]) == (2, 1, "own", prompt)
+    assert {name: lost[name] for name in lost if name.startswith("judge.")} == {"judge.it-is-kind": 0.0}
