@@ -11,7 +11,7 @@ from support.sweeps import evenly, make_run, rated
 
 from pytest_tfgrpo.core.records import CheckResult, Failure, Run
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.launch.result_lines import headline, html_of, result_lines
+from pytest_tfgrpo.launch.result_lines import SHOWN, faults, headline, html_of, result_lines
 from pytest_tfgrpo.launch.result_rows import rows_of
 from pytest_tfgrpo.report.value import build
 
@@ -171,3 +171,33 @@ def test_a_row_has_each_figure_of_its_own_rollout() -> None:
     assert (row["latency_ms"], row["tokens"], row["cost_usd"], row["lessons"]) == (12.5, 70, None, 2)
     assert (row["epoch"], row["rollout"], row["run_id"], row["prompt"]) == (2, 1, "own", prompt)
     assert {name: lost[name] for name in lost if name.startswith("judge.")} == {"judge.it-is-kind": 0.0}
+
+
+def test_faults_are_counted_over_all_codes_and_the_most_frequent_is_told() -> None:
+    many = make_run(final={"a": [-1, -1, -1, 1], "b": [None, None, 1]})
+    few = make_run(final={"a": [-1, 1], "b": [None, None, 1]})
+    assert faults(report(many)).startswith("3 without an answer, 2 errors (timeout: no answer in 2 s")
+    assert faults(report(few)).startswith("1 without an answer, 2 errors (provider: 503 from the provider")
+
+
+def test_a_table_of_agents_has_the_scenarios_of_any_of_them_and_no_line_is_endless() -> None:
+    long = "z" * 100
+    failing = make_run(final={"date1": [1], long: [-1]})
+    (one, other) = failing.phases[-1].groups
+    told = Failure(code="crash", message="no " * 200)
+    other = replace(other, rollouts=(replace(other.rollouts[0], failure=told),))
+    failing = replace(failing, phases=(replace(failing.phases[-1], groups=(one, other)),))
+    shown = html_of([], {"x": make_run(final={"a": [1]}), "y": failing})
+    assert "<td>date1</td><td>dates</td><td>-</td><td></td>" in shown
+    assert long not in shown
+    assert f"<td>{'z' * 70}" in shown
+    assert "no " * 100 not in shown
+    many = make_run(final={f"s{n}": [1] for n in range(SHOWN + 1)})
+    assert "<p>1 more scenario: <code>rows()</code> has all</p>" in html_of([], {"x": many})
+
+
+def test_a_table_counts_the_answers_that_the_last_sweep_shares() -> None:
+    run = make_run(final={"a": [1], "b": [0]})
+    last = run.phases[-1]
+    shared = replace(last, groups=last.groups[:1], shared=last.groups[1:])
+    assert html_of([], {"x": replace(run, phases=(shared,))}) == html_of([], {"x": run})

@@ -47,9 +47,9 @@ def test_a_run_passes_when_it_is_complete_and_nothing_fails_it(
 class Launch:
     """A launch of a small job, which keeps what it is told at its end."""
 
-    def __init__(self, work: Path, **changes: Any) -> None:
+    def __init__(self, work: Path, actor_answer: Any = three_or_not, **changes: Any) -> None:
         job = make_job(
-            ScriptedActor(three_or_not), work, scenarios=suite(0, 2), group_size=2, epochs=0,
+            ScriptedActor(actor_answer), work, scenarios=suite(0, 2), group_size=2, epochs=0,
             baseline_sweep="off", **changes,
         )  # fmt: skip
         self.prepared = SimpleNamespace(job=job, folder=None)
@@ -198,3 +198,108 @@ def test_an_engine_that_breaks_keeps_no_other_run_from_being_written(tmp_path: P
     with pytest.raises(AttributeError):
         asyncio.run(arun(launches)) if apart else run(launches)
     assert (broken.told, [name for name, *_ in sound.told]) == ([], ["conclude", "write", "record"])
+
+
+class Follower:
+    """Notes what it is told, by agent, and when it is closed."""
+
+    def __init__(self) -> None:
+        self.opened: list[list[str]] = []
+        self.taken: list[tuple[str, Any]] = []
+        self.ticks = 0
+        self.closed: list[int] = []
+
+    def __call__(self, threads: Any, launches: Any) -> Follower:
+        self.opened.append([*threads, *launches])
+        return self
+
+    def tick(self) -> None:
+        self.ticks += 1
+
+    def take(self, agent: str, record: Any) -> None:
+        assert not self.closed
+        self.taken.append((agent, record))
+
+    def close(self) -> None:
+        self.closed.append(len(self.taken))
+
+
+def carried_out_beside(launches: Any, observers: Any, follow: Any, *, apart: bool) -> dict[str, RunResult]:
+    async def run() -> dict[str, RunResult]:
+        found = await running.arun_launches(launches, observers, follow)
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1, "nobody ticks any more"
+        return found
+
+    if apart:
+        return asyncio.run(run())
+    return running.run_launches(launches, observers, follow)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_who_follows_runs_has_the_records_of_each_and_is_closed_once(tmp_path: Path, apart: bool) -> None:
+    follower = Follower()
+    launches = {name: Launch(tmp_path / name) for name in ("a", "b")}
+    carried_out_beside(launches, (), follower, apart=apart)
+    assert follower.opened == [["a", "b", "a", "b"]]
+    for name in launches:
+        records = [record for agent, record in follower.taken if agent == name]
+        assert sum(isinstance(one, Rollout) for one in records) == 4
+        assert isinstance(records[-1], Run)
+    assert follower.closed == [len(follower.taken)]
+    assert follower.ticks > 0
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_run_is_watched_and_extended_as_its_launch_says(tmp_path: Path, apart: bool) -> None:
+    asked: list[Any] = []
+
+    class Watched(Launch):
+        def more_rollouts(self, run: Run) -> int:
+            asked.append(run.status)
+            return 4 if len(asked) == 2 else 0
+
+    launch: Any = Watched(tmp_path)
+    launch.watch = lambda phase, *_: asked.append(phase.mode)
+    seen: list[Any] = []
+    carried_out(launch, seen.append, apart=apart)
+    assert asked == ["eval", "complete", "complete"]
+    assert sum(isinstance(one, Rollout) for one in seen) == 2 * 4
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_interrupt_after_the_end_of_one_run_ends_the_others(tmp_path: Path, apart: bool) -> None:
+    follower, ended = Follower(), list[str]()
+
+    def interrupt(record: Any) -> None:
+        if isinstance(record, Run):
+            ended.append(record.status)
+            raise KeyboardInterrupt
+
+    async def never(_call: Any) -> str:
+        await asyncio.sleep(60)
+        return "3"
+
+    launches: Any = {"a": Launch(tmp_path / "a"), "b": Launch(tmp_path / "b", actor_answer=never)}
+    with pytest.raises(KeyboardInterrupt):
+        carried_out_beside(launches, interrupt, follower, apart=apart)
+    assert ended == ["complete", "cancelled"]
+    assert not [agent for agent, record in follower.taken if agent == "b" and isinstance(record, Run)]
+    assert [one.told[-1] for one in launches.values()] == [("record", "complete"), ("record", "cancelled")]
+
+
+def test_files_are_named_from_the_root_and_every_problem_and_the_first_error_is_told(tmp_path: Path) -> None:
+    launch: Any = Launch(tmp_path)
+    launch.missed = ["no answer of s1", "no answer of s2"]
+    launch.prepared.folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    result = run_launch(launch)
+    assert result.problems == ("no answer of s1", "no answer of s2")
+    assert (launch.told[0][-1], result.folder) == ("out/demo/runs/run1", launch.prepared.folder)
+
+    class Full(Launch):
+        def write(self, conclusion: Any) -> None:
+            raise JournalError(f"{self.root.name} is full")
+
+    launches: Any = {name: Full(tmp_path / name) for name in ("one", "two")}
+    with pytest.raises(JournalError, match="one is full"):
+        running.run_launches(launches)
