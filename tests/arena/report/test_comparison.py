@@ -2,12 +2,14 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.arena.results import arena_result, simulated
 
 from pytest_tfgrpo.arena.report.comparison import compare_sides
 from pytest_tfgrpo.arena.result import Side
+from pytest_tfgrpo.gate.result import MIN_SHARE
 from pytest_tfgrpo.metrics.comparison import Tally, compare
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p
 
@@ -109,3 +111,96 @@ def test_sides_are_equal_within_the_margin_only_if_the_whole_interval_is() -> No
     assert (wide["equal_within"], wide["settling"]) == (0.2, None)
     assert narrow["equal_within"] is None
     assert "eval scenarios" in narrow["settling"]
+
+
+def test_errors_of_the_side_before_count_as_those_of_the_other_do() -> None:
+    none, good = side("none", 0.5), side("good", 0.75)
+    failing = replace(none, scores=dict.fromkeys(none.scores, (1.0, None, None, None)))
+    value = compare_sides(arena_result([failing, good]))
+    (pair,) = value["pairs"]
+    assert (pair["difference"]["difference"], pair["errors_as_zero"]["difference"]) == (-0.25, 0.5)
+    assert pair["claim"] is None
+    assert compare_sides(arena_result([none, good]))["pairs"][0]["errors_as_zero"] is None
+
+
+def test_two_sides_that_are_both_like_a_third_are_alike(three: list[Side]) -> None:
+    none, good, twin = three
+    twins = [replace(twin, name=name, same_as="good") for name in ("twin", "other")]
+    value = compare_sides(arena_result([none, good, *twins]))
+    alike = [(pair["before"], pair["after"]) for pair in value["pairs"] if pair["alike"]]
+    assert alike == [("good", "twin"), ("good", "other"), ("twin", "other")]
+
+
+def test_more_comparisons_make_each_of_them_ask_for_more() -> None:
+    sides = simulated({"none": 0, "gepa": 0.04, "llm": 0.0}, random.Random(9), scenarios=60, rollouts=5)
+
+    def first(count: int, margin: float = 0.001) -> dict[str, Any]:
+        return dict(compare_sides(arena_result(sides[:count], margin=margin))["pairs"][0])
+
+    assert first(2)["difference"]["detectable"] < first(3)["difference"]["detectable"]
+    margin = max(map(abs, first(2)["difference"]["ci95"]))
+    assert first(2, margin)["equal_within"] == margin
+    assert first(3, margin)["equal_within"] is None
+    needed = [int(first(count)["settling"].split("about ")[1].split()[0]) for count in (2, 3)]
+    assert needed[0] < needed[1]
+
+
+def test_what_would_settle_a_gain_is_what_would_settle_as_large_a_loss() -> None:
+    none, gepa = simulated({"none": 0, "gepa": 0.06}, random.Random(2))
+    (forth,) = compare_sides(arena_result([none, gepa]))["pairs"]
+    turned = [replace(none, scores=gepa.scores), replace(gepa, scores=none.scores)]
+    (back,) = compare_sides(arena_result(turned))["pairs"]
+    assert forth["difference"]["difference"] == -back["difference"]["difference"] > 0
+    assert forth["settling"] == back["settling"]
+    assert "eval scenarios" in forth["settling"]
+
+
+def test_the_value_has_each_fact_of_the_arena_and_of_its_sides() -> None:
+    good = side(
+        "good",
+        1.0,
+        14,
+        rollouts=30,
+        teacher_calls=7,
+        teacher_limited=True,
+        usd=0.25,
+        wall_s=2.5,
+        files=("a", "b"),
+    )
+    result = arena_result(
+        [side("none", 0.0), good],
+        families={},
+        usd=None,
+        seed=5,
+        budget_rollouts=40,
+        budget_teacher_calls=8,
+        sweep_rollouts=104,
+        earlier=3,
+    )
+    value = compare_sides(result)
+    for name in (
+        *("arena_id", "task_id", "actor", "teacher", "started_at", "seed", "suite_hash", "budget_rollouts"),
+        *("budget_teacher_calls", "sweep_rollouts", "usd", "earlier"),
+    ):
+        assert value[name] == getattr(result, name), name
+    assert (value["scenarios"], value["families"]) == (14, 14)
+    told = value["sides"][1]
+    for name in ("name", "rollouts", "teacher_calls", "teacher_limited", "usd", "tokens_added", "wall_s"):
+        assert told[name] == getattr(good, name), name
+    assert told["files"] == ["a", "b"]
+
+
+def test_the_margin_is_said_of_the_gain_of_a_side_that_is_equal_within_it() -> None:
+    sides = simulated({"none": 0, "gepa": 0}, random.Random(1), scenarios=90, rollouts=20)
+    value = compare_sides(arena_result(sides, margin=0.2))
+    assert value["sides"][1]["gain"]["equal_within"] == 0.2
+
+
+def test_a_share_of_scenarios_that_is_just_enough_is_enough() -> None:
+    count = round(20 / MIN_SHARE)
+    assert count * MIN_SHARE == 20
+    for sides in ((count, 20), (20, count)):
+        none, good = (side(name, 0.5, n) for name, n in zip(("none", "good"), sides, strict=True))
+        assert compare_sides(arena_result([none, good]))["pairs"][0]["obstacles"] == []
+    short = compare_sides(arena_result([side("none", 0.5, 19), side("good", 0.5, count)]))
+    assert short["pairs"][0]["obstacles"] == [f"only 19 of {count} scenarios are scored for both"]
