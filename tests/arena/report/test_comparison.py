@@ -10,6 +10,7 @@ from support.arena.results import arena_result, simulated
 from pytest_tfgrpo.arena.report.comparison import compare_sides
 from pytest_tfgrpo.arena.result import Side
 from pytest_tfgrpo.gate.result import MIN_SHARE
+from pytest_tfgrpo.gate.sample_size import settling_advice
 from pytest_tfgrpo.metrics.comparison import Tally, compare
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p
 
@@ -204,3 +205,28 @@ def test_a_share_of_scenarios_that_is_just_enough_is_enough() -> None:
         assert compare_sides(arena_result([none, good]))["pairs"][0]["obstacles"] == []
     short = compare_sides(arena_result([side("none", 0.5, 19), side("good", 0.5, count)]))
     assert short["pairs"][0]["obstacles"] == [f"only 19 of {count} scenarios are scored for both"]
+
+
+def test_what_would_settle_a_pair_rests_on_the_spread_of_scores_between_0_and_1() -> None:
+    none, gepa = (
+        replace(one, scores={id_: tuple((s or 0.0) / 2 for s in row) for id_, row in one.scores.items()})
+        for one in simulated({"none": 0, "gepa": 0.06}, random.Random(2))
+    )
+    result = arena_result([none, gepa])
+    (pair,) = compare_sides(result)["pairs"]
+    old, new = (
+        {
+            id_: Tally(
+                stamp="",
+                n=5,
+                sum=sum(row),
+                sum_sq=sum(s * s for s in row),
+                errors=0,
+                family=result.families[id_],
+            )
+            for id_, row in one.scores.items()
+        }
+        for one in (gepa, none)
+    )
+    assert pair["difference"]["difference"] > 0
+    assert pair["settling"] == settling_advice(compare(old, new), old, new, 0.05, level=0.95)[0]
