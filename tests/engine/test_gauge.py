@@ -140,14 +140,14 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
     assert shown(gauge) == nothing | {"stage": "starting", "mean": None, "usd": 0.0}
     log = JournalContents()
     log.rollouts["a"] = make_rollout(0, cost_usd=1.0)
-    log.abandoned.append(make_rollout(1, cost_usd=None))
+    log.abandoned += [make_rollout(1, cost_usd=None), make_rollout(2, cost_usd=32.0)]
     log.settled_cost = SettledCost(usd=2.0)
     log.calls.update(b=SimpleNamespace(cost_usd=4.0), c=SimpleNamespace(cost_usd=None))  # type: ignore[arg-type]
     calls: Any = SimpleNamespace(answered=5, in_flight={"judge": 1}, spent_usd=8.0)
     budget: Any = SimpleNamespace(limits={"usd": (7.0, 9.0)})
     gauge.begin(budget, calls, log, [])
     gauge.pay(make_rollout(2, cost_usd=16.0))
-    assert shown(gauge)["usd"] == 1 + 2 + 4 + 8 + 16
+    assert shown(gauge)["usd"] == 1 + 2 + 4 + 8 + 16 + 32
     assert (gauge.read().asked, gauge.read().limits) == ({"judge": 1}, {"usd": (7.0, 9.0)})
     gauge.enter(2)
     control, final = (
@@ -158,7 +158,7 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
     settled: list[str] = []
     done = [make_group([1.0, 0.0], epoch=2, scenario_id="a", shared=True)]
     gauge.sweep([control, final], shared=shared, settled=settled, done=done)
-    swept = nothing | {"stage": "sweep", "step": 2, "mean": None, "usd": 31.0, "answered": 5}
+    swept = nothing | {"stage": "sweep", "step": 2, "mean": None, "usd": 63.0, "answered": 5}
     assert shown(gauge) == swept | {"planned": 16, "done": 4, "free": 2}
     gauge.resume(3)
     gauge.finish(make_rollout(epoch=2, scenario_id="b", status="failed"))  # serves both sides
@@ -176,6 +176,9 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
     gauge.learn(3)
     calls.answered = 7
     assert shown(gauge) == swept | alone | {"stage": "learning", "groups": 3, "answered": 2}
+    gauge.learn(1)
+    calls.answered = 8
+    assert shown(gauge) == swept | alone | {"stage": "learning", "groups": 1, "answered": 1}
 
 
 def test_attempts_in_flight_have_an_age_and_the_others_a_mean_and_a_longest(
@@ -198,3 +201,54 @@ def test_attempts_in_flight_have_an_age_and_the_others_a_mean_and_a_longest(
     now = 109.0
     gauge.enter(2)
     assert (gauge.read().after_s, gauge.read().since_s) == (5.0, 0.0)
+
+
+def test_an_answer_on_file_that_serves_both_other_sides_is_one_of_each() -> None:
+    final = Phase(epoch=3, mode="eval", temperature=0.3, rollouts=2, scenarios=("a", "b"))
+    control, placebo = (
+        Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=rollouts, scenarios=("a", "b"))  # type: ignore[arg-type]
+        for epoch, mode, rollouts in ((0, "baseline", 2), (-2, "placebo", 4))
+    )
+    gauge = Gauge()
+    done = [make_group([1.0, 0.0], epoch=3, scenario_id="a", shared=True, as_placebo=True)]
+    gauge.sweep([control, placebo, final], shared={0: {"a": 3}, -2: {"a": 3}}, settled=("b",), done=done)
+    found = gauge.read().sweep
+    assert (found.planned, found.done, found.free) == (16 - 8, 6, 2 + 4 - 4)
+
+
+def test_the_time_of_an_epoch_is_that_from_its_sweep_to_the_end_of_its_dev_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(gauges, "monotonic", lambda: now)
+    gauge = Gauge()
+    train, dev = (
+        Phase(epoch=1, mode=mode, temperature=0.3, rollouts=1, scenarios=("a",))  # type: ignore[arg-type]
+        for mode in ("train", "dev")
+    )
+    for place, (phases, took) in enumerate([([train, dev], 7.0), ([train], 40.0), ([train, dev], 3.0)]):
+        gauge.enter(place)
+        for phase in phases:
+            gauge.sweep([phase], shared={}, settled=(), done=())
+            now += took / len(phases)
+    gauge.enter(4)
+    assert gauge.read().after_s == 5.0, "of the two that tried what they learned"
+
+
+def test_batches_of_every_model_and_endpoints_that_were_called_are_read() -> None:
+    def slots(name: str, calls: int) -> Any:
+        seen = SimpleNamespace(calls=calls)
+        return SimpleNamespace(concurrency=SimpleNamespace(seen=seen), state=lambda: name)
+
+    models: Any = [
+        SimpleNamespace(adaptive=(slots("idle", 0), slots("first", 2))),
+        SimpleNamespace(adaptive=(slots("second", 1),), batches=SimpleNamespace(progress=["b1", "b2"])),
+        SimpleNamespace(batches=None),
+        SimpleNamespace(batches=SimpleNamespace(progress=["b3"])),
+    ]
+    gauge = Gauge()
+    budget: Any = SimpleNamespace(limits={})
+    calls: Any = SimpleNamespace(answered=0, in_flight={}, spent_usd=0.0)
+    gauge.begin(budget, calls, JournalContents(), iter(models))
+    found = gauge.read()
+    assert (found.allowed, found.batches) == (("first", "second"), ("b1", "b2", "b3"))

@@ -9,7 +9,7 @@ import pytest
 from support.arena.results import arena_result, simulated
 
 from pytest_tfgrpo.arena.report.comparison import compare_sides
-from pytest_tfgrpo.arena.report.lines import arena_lines, chance, gain_rows, pair_rows
+from pytest_tfgrpo.arena.report.lines import arena_lines, chance, gain_rows, pair_rows, training_rows
 from pytest_tfgrpo.arena.report.sentences import first_sentence, remarks
 from pytest_tfgrpo.arena.result import Side
 
@@ -235,3 +235,14 @@ def test_what_would_settle_the_best_side_is_said_of_the_first_pair_that_has_it()
     assert settled({"none": 0.1, "llm": 0.1, "x": 0.1}, teacher_limited=True) == [
         "the limit of 7 teacher calls stopped none, llm and x; give more with --budget-teacher-calls"
     ]
+
+
+def test_long_names_and_notes_are_cut_and_two_comparisons_are_corrected() -> None:
+    name = "a-name-" * 6
+    sides = [*simulated({"none": 0, name: 0.3, "b": 0.3}, random.Random(5)), Side(name="x", note="no " * 200)]
+    value = compare_sides(arena_result(sides))
+    assert all(len(row[0]) <= 24 for row in (*gain_rows(value), *training_rows(value)))
+    told = list(remarks({**value, "comparisons": 2}))
+    assert told[0].startswith("x: no no ")
+    assert len(told[0]) <= 303
+    assert any(text.startswith("each p is corrected for 2 comparisons (Holm)") for text in told)
