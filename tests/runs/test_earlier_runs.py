@@ -53,7 +53,7 @@ def test_older_runs_that_swept_the_same_eval_split_are_counted(tmp_path: Path) -
     write_run(tmp_path, "r2", stamps={"eval": "b" * 64})
     write_run(tmp_path, "r3", mode="baseline")
     write_run(tmp_path, "r4", n=0)
-    write_run(tmp_path, "r5")
+    write_run(tmp_path, "r5", n=1)
     write_run(tmp_path, "r6")
     assert earlier(tmp_path) == {"earlier": 1, "runs": ["r1"], "variants": ["run r1"]}
     assert earlier(tmp_path, "r9")["runs"] == ["r1", "r5", "r6"]
@@ -69,7 +69,8 @@ def test_a_replay_is_no_further_look(tmp_path: Path) -> None:
     write_run(tmp_path, "r1", settings={"actor": "offline"})
     write_run(tmp_path, "r2", settings={"actor": "replay:recording.jsonl"})
     write_run(tmp_path, "r3", settings={"actor": "offline", "teacher": '"settings":{"actor":"replay:x'})
-    assert earlier(tmp_path)["runs"] == ["r1", "r3"]
+    write_run(tmp_path, "r4", settings={"actor": "offline"}, identities={"actor": "replay:of another"})
+    assert earlier(tmp_path)["runs"] == ["r1", "r3", "r4"]
 
 
 def test_of_many_the_latest_are_named(tmp_path: Path) -> None:

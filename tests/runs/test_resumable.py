@@ -87,6 +87,13 @@ def test_the_latest_is_the_newest_that_is_not_concluded(runs: Runs) -> None:
         runs.find("latest")
 
 
+def test_the_latest_goes_on_only_with_what_it_began_with(runs: Runs) -> None:
+    runs.add("1")
+    runs.add("2", stamps=STAMPS | {"packs": "p"})
+    with pytest.raises(ResumeError, match="run 2 cannot be resumed: packs changed since"):
+        runs.find("latest")
+
+
 def test_a_run_that_is_named_is_found_and_may_be_concluded_only_to_run_again(runs: Runs) -> None:
     for n in range(1, 8):
         runs.add(f"r{n}", complete=n == 2, manifest=ENDED)
@@ -120,6 +127,7 @@ def test_a_run_that_goes_on_or_lies_in_another_folder_is_refused(runs: Runs) -> 
         ({"stamps": {"settings": "s", "eval": "e"}}, "scenarios changed since"),
         ({"stamps": STAMPS | {"settings": "t"}}, "settings changed since"),
         ({"stamps": STAMPS | {"settings": "t"}, "unset": "s"}, ""),
+        ({"rollouts": 6}, "its sweeps have 5 rollouts of each scenario, not 6; set eval_rollouts = 5"),
         ({"rollouts": 4}, "its sweeps have 5 rollouts of each scenario, not 4; set eval_rollouts = 5"),
     ],
 )

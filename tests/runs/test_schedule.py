@@ -11,7 +11,17 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.runs.judgement import judged
-from pytest_tfgrpo.runs.schedule import MIN_DEV, dev_phase, outline, plan, require_dev, steps_of
+from pytest_tfgrpo.runs.schedule import (
+    MIN_DEV,
+    dev_phase,
+    group_id,
+    most_rollouts,
+    outline,
+    plan,
+    require_dev,
+    rollout_id,
+    steps_of,
+)
 from pytest_tfgrpo.runs.seeds import control_first, draw, rollout_seed
 
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
@@ -39,6 +49,9 @@ def test_an_epoch_of_attempts_made_elsewhere_drops_no_lesson() -> None:
     first, second, *_ = outline(DEFAULTS | {"evidence": "attempts.jsonl"}, learning=True, sweep_rollouts=2)
     assert (first.mode, first.lesson_dropout) == ("evidence", 0.0)
     assert (second.mode, second.lesson_dropout) == ("train", DEFAULTS["lesson_dropout"])
+    settings = DEFAULTS | {"evidence": "attempts.jsonl"}
+    given = outline(settings, learning=True, sweep_rollouts=2)
+    assert [(one.mode, one.scenarios) for one in plan(given, [], settings)] == [("evidence", ())]
 
 
 @pytest.mark.parametrize("broken", ["checker", "judge"])
@@ -140,11 +153,23 @@ def test_a_draw_from_a_stream_takes_the_first_of_the_whole_ranking(
 
 def test_epochs_draw_differently() -> None:
     known = scenarios(train=50, sweep=0)
+    settings = DEFAULTS | {"sample_size": 10, "seed": 3, "group_size": 6, "lesson_dropout": 0.4}
+    first, second = plan(outline(settings, learning=True, sweep_rollouts=2), known, settings)
+    for one in (first, second):
+        assert one.scenarios == draw(known, size=10, seed=3, epoch=one.epoch)
+        assert (one.rollouts, one.lesson_dropout) == (6, 0.4)
+    assert first.scenarios != second.scenarios
     assert draw(known, size=10, seed=0, epoch=1) != draw(known, size=10, seed=0, epoch=2)
 
 
 def phase(epoch: int, mode: Any) -> Phase:
     return Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=2, scenarios=())
+
+
+def test_ids_tell_run_epoch_sweep_scenario_and_place() -> None:
+    swept = replace(phase(2, "dev"), dev_sweep=1)
+    assert (group_id("r", swept, "a"), rollout_id("r", swept, "a", 3)) == ("r.e2d1.a", "r.e2d1.a.r3")
+    assert rollout_id("r", phase(0, "baseline"), "a", 0) == "r.e0.a.r0"
 
 
 def test_sweeps_share_seeds_so_that_they_pair_and_training_epochs_do_not() -> None:
@@ -189,8 +214,10 @@ def test_the_dev_sweep_asks_the_first_scenarios_twice_as_often_within_its_limit(
     count: int, most: int, sweep: int | None, asked: int, each: int
 ) -> None:
     ids = tuple(f"d{n}" for n in range(count))
+    trained = replace(phase(2, "train"), temperature=0.7, dev=ids)
     settings = DEFAULTS | {"acceptance_rollouts": most, "eval_rollouts": sweep, "temperature_eval": 0.0}
-    found = dev_phase(phase(2, "train"), ids, settings)
+    found = dev_phase(trained, ids, settings)
+    assert most_rollouts(trained, settings) == asked * each <= most
     assert found == Phase(
         epoch=2, mode="dev", temperature=0.0, rollouts=each, scenarios=ids[:asked], dev_sweep=1
     )

@@ -7,7 +7,7 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.runs.seeds import control_first, place_among, placebo_place
+from pytest_tfgrpo.runs.seeds import control_first, place_among, placebo_place, rollout_seed
 
 SCENARIO = make_scenario("a", split="eval", stamp="1" * 64)
 FINAL = Phase(epoch=2, mode="eval", temperature=0.3, rollouts=4, scenarios=("a",))
@@ -36,3 +36,19 @@ def test_every_place_is_about_as_likely_and_another_seed_or_phase_has_others(pha
         *(places(other, 3) for other in (PLACEBO, FINAL, SIDE) if other is not phase),
     ]
     assert found not in others
+
+
+def test_places_and_seeds_differ_by_scenario_place_and_seed_of_the_run() -> None:
+    other = make_scenario("b", split="eval", stamp="2" * 64)
+    for phase in (CONTROL, PLACEBO, SIDE):
+        beside = [place_among(0, other, phase, index, 3) for index in range(90)]
+        assert beside != places(phase, 3)
+    assert len(set(places(CONTROL, 2))) == 2
+    seeds = {
+        rollout_seed(seed, scenario, FINAL, index)
+        for seed in (0, 1)
+        for scenario in (SCENARIO, other)
+        for index in (0, 1)
+    }
+    assert len(seeds) == 8
+    assert rollout_seed(0, SCENARIO, CONTROL, 1) == rollout_seed(0, SCENARIO, FINAL, 1)

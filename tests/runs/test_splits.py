@@ -46,6 +46,14 @@ def test_some_families_are_whole_in_the_dev_split_and_known_as_such() -> None:
     assert split_lines(found) == ["9 of 38 dev scenarios are of 3 families that training does not use"]
 
 
+def test_a_family_and_two_families_that_training_does_not_use_are_counted() -> None:
+    known = [make_scenario(id=f"d{n}", split="dev", family=f"f{n // 2}") for n in range(4)]
+    taught = make_scenario(id="t", split="train", family="f1")
+    of_dev = "of 4 dev scenarios are of"
+    assert split_lines(known) == [f"4 {of_dev} 2 families that training does not use"]
+    assert split_lines([*known, taught]) == [f"2 {of_dev} one family that training does not use"]
+
+
 def test_few_families_are_never_whole_in_the_dev_split() -> None:
     found = with_dev(suite(families=5, each=30), 0.5)
     assert len(dev(found)) == 75
@@ -82,6 +90,8 @@ def test_an_interrupted_run_goes_on_with_its_dev_split() -> None:
     known, earlier = suite(), {"s1-1", "s2-0", "gone"}
     assert dev(with_dev(known, 0.2, earlier)) == {"s1-1", "s2-0"}
     assert not dev(with_dev(known, 0.2, frozenset()))
+    moved = [replace(s, split="eval") if s.id == "s1-1" else s for s in known]
+    assert dev(with_dev(moved, 0.2, earlier)) == {"s2-0"}
 
 
 def test_more_scenarios_do_not_move_those_that_are_there() -> None:
@@ -130,6 +140,8 @@ def test_what_a_hash_chose_is_counted_in_the_order_of_the_splits() -> None:
     assert split_lines([*known, make_scenario("named", split="dev")]) == [
         "a hash chose the split of the 3 scenarios that name none: 1 train, 2 eval"
     ]
+    every = [replace(s, split=split) for s, split in zip(known, ("dev", "train", "eval"), strict=True)]
+    assert split_lines(every)[0].endswith(": 1 train, 1 dev, 1 eval")
     assert split_lines(known[1:2]) == ["a hash chose the split of the 1 scenario that names none: 1 train"]
 
 
