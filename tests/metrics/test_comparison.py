@@ -4,17 +4,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import make_scenario
+from support.builders import make_rollout, make_scenario
 from support.reached import reached, reaches
 from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.named_scores import SHARE, MetricScale, NamedScore
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.metrics.comparison import (
     Comparison,
     Sweeps,
     Tally,
     compare,
     figures,
+    has_lessons,
     in_domain,
     metric_changes,
     on_scale,
@@ -199,7 +202,7 @@ def test_the_tally_of_a_metric_of_groups_that_come_one_by_one_is_in_shares_of_th
 
 def test_a_metric_on_two_scales_is_not_compared() -> None:
     before, after = scored([20.0, 40.0], **WORDS), scored([10.0, 30.0], **WORDS)
-    other = scored([10.0, 30.0], **WORDS | {"most": 50})
+    other = scored([10.0, 30.0], **WORDS | {"most": 50, "unit": "pages"})
     names = ["test.length", "test.none", "gt_score"]
     found = {one["name"]: one for one in metric_changes(Sweeps(before), Sweeps(after), names)}
     assert [*found] == names
@@ -210,7 +213,7 @@ def test_a_metric_on_two_scales_is_not_compared() -> None:
     assert (found["test.none"]["n"], found["test.none"]["unit"]) == (0, SHARE.unit)
     assert (found["gt_score"]["n"], found["gt_score"]["difference"]) == (1, 0.0)
     (changed,) = metric_changes(Sweeps(before), Sweeps(other), ["test.length"])
-    assert (changed["n"], changed["unit"]) == (0, "words")
+    assert (changed["n"], changed["unit"]) == (0, "pages")
     (new,) = metric_changes(Sweeps(make_run(final={"a": [1]})), Sweeps(after), ["test.length"])
     assert (new["n"], new["unit"], new["before"]) == (0, "words", None)
 
@@ -219,3 +222,49 @@ def test_errors_beside_scores_pull_a_mean_down_only_where_they_count() -> None:
     found = row(2, n=2, errors=2)
     assert (found.mean(), found.mean(errors_as_zero=True)) == (1.0, 0.5)
     assert (row(0, n=0).mean(), row(0, n=0).mean(errors_as_zero=True)) == (None, None)
+
+
+def in_both_sweeps(run: Run) -> Run:
+    """Return a run whose control has the answers to `a` of the final sweep beside its own to `b`."""
+    before, after = run.phases
+    alike = replace(after.groups[0], shared=True)
+    after = replace(after, groups=(alike, *after.groups[1:]))
+    phase = replace(before.phase, scenarios=("a", "b"))
+    return replace(run, phases=(replace(before, shared=(alike,), phase=phase), after))
+
+
+def test_answers_that_count_in_both_sweeps_are_in_the_tallies_of_both() -> None:
+    sweeps = Sweeps(in_both_sweeps(make_run({"b": [0, 0]}, {"a": [1, 1, 0, 0], "b": [1, 1, 1, 1]})))
+    assert {id_: (row.n, row.shared) for id_, row in sweeps.rows_before.items()} == {
+        "a": (4, True),
+        "b": (2, False),
+    }
+    assert {id_: row.shared for id_, row in sweeps.rows_after.items()} == {"a": True, "b": False}
+    cut = sweeps.control_until(2)
+    assert cut is not None
+    assert {id_: (row.n, row.sum) for id_, row in cut.items()} == {"a": (2, 2.0), "b": (1, 0.0)}
+
+
+def test_a_tally_is_of_the_domain_of_its_scenario() -> None:
+    rows = Sweeps(make_run(final={"a": [1], "date": [0]})).rows_after
+    assert {id_: row.domain for id_, row in rows.items()} == {"a": "text", "date": "dates"}
+    assert [*in_domain(rows, "dates")] == ["date"]
+
+
+def test_a_group_has_lessons_where_any_of_its_prompts_carried_one() -> None:
+    (group,) = make_run(final={"a": [1, 1]}).phases[-1].groups
+    taught = make_rollout(1, experiences=("1",))
+    assert has_lessons(replace(group, rollouts=(group.rollouts[0], taught)))
+    assert not has_lessons(group)
+
+
+def test_the_tallies_of_another_metric_have_the_families_and_the_criteria_of_the_run() -> None:
+    scenario = make_scenario("a", split="eval", family="f", rubric=(Criterion(text="Kind?", name="kind"),))
+    run = make_run(final={"a": [1, -1]}, scenarios=(scenario, replace(scenario, id="b")))
+    row = Sweeps(replace(run, identities={"judge": {"name": "openai:x"}})).rows_of("judge.kind")["a"]
+    assert (row.n, row.sum, row.family) == (1, 0.0, "text f")
+
+
+def test_a_family_that_is_called_like_a_scenario_is_another_piece_of_evidence() -> None:
+    after = {"a": row(2), "b": replace(row(2), family="a")}
+    assert figures(compare({"a": row(1), "b": row(1)}, after))["families"] == 2

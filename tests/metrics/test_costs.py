@@ -13,11 +13,12 @@ from support.sweeps import SETTINGS, make_result, make_run
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Frame, PriceUse, Rollout, Trajectory
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.metrics.costs import Sums, of_run
-from pytest_tfgrpo.metrics.paid import is_paid
+from pytest_tfgrpo.metrics.paid import is_paid, loose
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.cost import cost_lines
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
@@ -63,6 +64,12 @@ def test_an_attempt_is_paid_where_a_model_was_called_at_an_unknown_cost(frame: F
     assert is_paid(make_rollout(frames=(make_frame(tokens=0), frame))) == paid
 
 
+def test_attempts_that_are_in_no_group_come_by_their_ids_and_those_abandoned_last() -> None:
+    (group,) = make_run(final={"a": [1]}).phases[-1].groups
+    first, second, third, last = (make_rollout(n, None) for n in range(4))
+    assert loose([group], [*group.rollouts, last, second], [third, first]) == (second, last, first, third)
+
+
 def test_an_unknown_cost_is_counted_and_never_0() -> None:
     run = with_rollouts(
         make_run(final={"a": [1, 1]}), [asked(cost_usd=None)], [asked(cost_usd=None), asked(cost_usd=None)]
@@ -96,6 +103,11 @@ def test_tokens_are_told_by_kind_where_servers_told_them() -> None:
 def test_a_lesson_costs_its_share_of_the_calls_for_learning() -> None:
     run = with_calls(make_run(train={"t": [1, 0]}), call("a"), call("b"))
     assert of_run(run)["lesson"] == {"lessons": 2, "usd_each": 0.02}
+    revision = run.phases[0].revision
+    assert revision is not None
+    fewer = replace(revision, applied=(*revision.applied[:1], Operation(kind="remove", targets=("a",))))
+    run = replace(run, phases=(replace(run.phases[0], revision=fewer),))
+    assert of_run(run)["lesson"] == {"lessons": 1, "usd_each": 0.04}
     assert of_run(make_run(train={"t": [1, 0]}))["lesson"] is None
 
 
@@ -107,6 +119,9 @@ def test_a_solved_scenario_costs_its_share_of_the_final_sweep() -> None:
         "gained": 1.5,
         "usd_each_gained": pytest.approx(0.008 / 1.5),
     }
+    before, after = run.phases
+    both = replace(before, groups=before.groups[1:], shared=(replace(after.groups[0], shared=True),))
+    assert of_run(replace(run, phases=(both, after)))["solved"]["gained"] == 1.0
     worse = of_run(make_run({"a": [1]}, {"a": [0]}))["solved"]
     assert (worse["usd_each"], worse["gained"], worse["usd_each_gained"]) == (None, -1.0, None)
 

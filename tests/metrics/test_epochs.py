@@ -8,7 +8,7 @@ from support.builders import make_experience, make_frame, make_rollout, make_sce
 from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
-from pytest_tfgrpo.core.records import PhaseResult, Reference
+from pytest_tfgrpo.core.records import Frame, PhaseResult, Reference
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.epochs import MadeRows, epoch_row, metric_lines, per_epoch, percentile
 from pytest_tfgrpo.scoring.rewarders.scoring import group_of, score
@@ -225,3 +225,38 @@ def test_of_attempts_made_elsewhere_rewards_count_and_nothing_was_used() -> None
     assert row["total_reward"]["mean"] == 0.5
     assert "metrics" not in row
     assert list(metric_lines(make_result({"a": [1]}, mode="evidence").groups[0])) == []
+
+
+def test_a_row_is_made_again_where_any_part_of_its_phase_is_another_now() -> None:
+    run, made = make_run(train={"t": [1, 0]}), MadeRows()
+    (result,) = run.phases
+    first = per_epoch(run, made)["epochs"][0]
+    dev = make_result({"d": [1, 0]}, mode="dev").groups
+    extra = (replace(make_result({"u": [1]}).groups[0], shared=True),)
+    (operation, _) = result.revision.applied if result.revision else ()
+    for changes in (
+        {"phase": replace(result.phase, temperature=0.1)},
+        {"phase": replace(result.phase, scenarios=("t", "u")), "shared": extra},
+        {"revision": revised(operation)},
+        {"dev": dev},
+    ):
+        changed = replace(run, phases=(replace(result, **changes),))
+        again = per_epoch(changed, MadeRows(made))["epochs"][0]
+        assert again == per_epoch(changed)["epochs"][0]
+        assert again != first
+    shared = replace(run, phases=(replace(result, phase=replace(result.phase, scenarios=("t", "u"))),))
+    made = MadeRows()
+    per_epoch(shared, made)
+    (begun,) = shared.phases
+    later = replace(run, phases=(replace(begun, shared=extra),))
+    assert per_epoch(later, made)["epochs"][0]["shared"] == 1
+
+
+def test_what_a_simulated_user_says_is_no_line_and_no_tool() -> None:
+    result = make_result({"a": [1]})
+    (group,) = result.groups
+    said = make_rollout(scenario_id="a", frames=(Frame(kind="user", name="user"), make_frame("b")))
+    group = replace(group, rollouts=(said,))
+    assert [line["tool"] for line in metric_lines(group)] == ["b", None]
+    row = epoch_row(replace(result, groups=(group,)), 0)
+    assert [tool["tool"] for tool in row["tools"]] == ["b"]

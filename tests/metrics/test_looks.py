@@ -8,7 +8,7 @@ from support.sweeps import SETTINGS, evenly, make_run
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps
-from pytest_tfgrpo.metrics.looks import evaluations, final_variant, merged, variant_of
+from pytest_tfgrpo.metrics.looks import evaluations, final_variant, merged, split_stamp, variant_of
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.trust import claim
 from pytest_tfgrpo.report.value import build
@@ -65,6 +65,22 @@ def test_a_run_that_wrote_no_variants_counts_its_earlier_runs() -> None:
     run = make_run(final=evenly(2, [1]))
     assert looks(replace(run, preflight={"evaluations": {"earlier": 3, "runs": []}})) == 4
     assert evaluations(run, Sweeps(run)) is None
+
+
+def test_the_variant_of_a_run_is_that_of_its_last_sweep() -> None:
+    run = make_run(final=evenly(2, [1]))
+    again = replace(run.phases[-1], library_hash="e" * 64)
+    assert final_variant(replace(run, phases=(*run.phases, again))) == variant_of(run, "e" * 64)
+
+
+def test_a_run_that_evaluates_only_what_it_is_measured_against_is_one_look() -> None:
+    run = make_run(evenly(2, [0]), evenly(2, [1]))
+    same = replace(run.phases[-1], library_hash=run.phases[0].library_hash)
+    assert looks(seen(replace(run, phases=(run.phases[0], same)))) == 1
+
+
+def test_the_stamp_of_a_split_is_that_of_its_tasks_in_any_order_each_once() -> None:
+    assert split_stamp(["b", "a", "b"]) == split_stamp(["a", "b"]) != split_stamp(["a"])
 
 
 def test_looks_of_several_files_are_merged_by_split() -> None:

@@ -53,6 +53,10 @@ def test_intervals_are_by_family() -> None:
     families = {f"s{i}": f"f{i // 2}" for i in range(24)}
     found = [SweepMetrics(result.counted).figures(of)[0]["gt_score"]["ci95"] for of in ({}, families)]
     assert found[0] != found[1]
+    some = {id_: family for id_, family in families.items() if id_ in ("s0", "s1")}
+    alone = some | {id_: id_ for id_ in families if id_ not in some}
+    one, other = (SweepMetrics(result.counted).figures(of)[0]["gt_score"]["ci95"] for of in (some, alone))
+    assert one == other
 
 
 def test_the_file_fits_its_schema() -> None:
@@ -110,6 +114,10 @@ def test_the_metrics_of_two_sweeps_are_in_order_and_those_of_a_source_with_most_
     monkeypatch.setattr(named, "MOST_METRICS", 1)
     assert metric_names(*sweeps) == [name for name in every if name not in ("extra.few", "extra.more")]
     assert SweepMetrics(sweeps[0]).figures({})[1] == 1
+    spread = [reporting(0, zeal=1, ardour=1)], [reporting(1, zeal=1)]
+    assert "extra.zeal" in metric_names(*spread), "of two scenarios, though each is the first of its sweep"
+    assert "extra.ardour" not in metric_names(*spread)
+    assert "extra.ardour" in metric_names([reporting(0, zeal=1)], [reporting(1, ardour=1)]), "by name"
 
 
 def test_an_interval_is_made_once_of_so_many_resamples_as_the_values_allow(
@@ -133,6 +141,28 @@ def test_an_interval_is_made_once_of_so_many_resamples_as_the_values_allow(
     assert made[3:] == [10_000, 10_000]
     score_quantity(few, ("a", "b", "c", "d"), 10**9)
     assert len(made) == 5
+    score_quantity(few, ("ab", "c", "d", ""), 10**9)
+    score_quantity(few, ("a", "bc", "d", ""), 10**9)
+    assert len(made) == 7
+
+
+def test_the_metrics_of_every_run_have_intervals_of_more_resamples_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[list[float], int]] = []
+
+    def interval(values: list[float], families: object, *, resamples: int) -> Any:
+        made.append((values, resamples))
+        return SimpleNamespace(ci95=None)
+
+    monkeypatch.setattr(named, "KNOWN_INTERVALS", {})
+    monkeypatch.setattr(named, "MANY", 8000)
+    monkeypatch.setattr(named, "FEW", 4000)
+    monkeypatch.setattr(named, "mean_interval", interval)
+    run = rated(make_run(final={"a": [1], "b": [0]}), {"a": [0.25], "b": [0.75]})
+    SweepMetrics(run.phases[-1].groups).figures({})
+    assert ([1.0, 0.0], 4000) in made
+    assert ([0.25, 0.75], 2000) in made
 
 
 def test_an_interval_of_another_scale_is_in_its_unit_from_low_to_high() -> None:

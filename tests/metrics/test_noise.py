@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.reached import reached, reaches
-from support.sweeps import evenly, make_run
+from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
@@ -81,6 +81,10 @@ def test_answers_that_count_in_both_sweeps_are_no_noise_of_their_difference() ->
     assert noise(
         Sweeps(make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})), {"difference": 0.1}
     )["gain_within"]
+    own = replace(before, groups=make_run({"b": [1, 0]}).phases[0].groups)
+    for difference, within in ((0.4, True), (0.6, False)):
+        found = noise(Sweeps(replace(run, phases=(own, after))), {"difference": difference})
+        assert found["gain_within"] is within
 
 
 def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> None:
@@ -135,6 +139,11 @@ def test_training_at_its_own_temperature_makes_nobody_flaky() -> None:
     assert flaky(run, Sweeps(run)) == []
 
 
+def test_a_flaky_scenario_has_the_domain_and_the_epoch_of_its_sweep() -> None:
+    run = make_run(final={"date": [1, 0]})
+    assert [(row["domain"], row["epoch"]) for row in flaky(run, Sweeps(run))] == [("dates", 2)]
+
+
 def test_a_loss_within_a_scenarios_own_spread_is_marked_and_comes_last() -> None:
     run = make_run({"a": [1, 1, 0, 0], "b": [1, 1]}, {"a": [1, 0, 0, 0], "b": [0.9, 0.9]})
     assert [(row["scenario"], row["flaky"]) for row in report(run)["regressions"]] == [
@@ -153,6 +162,9 @@ def test_two_standard_errors_are_within_the_spread() -> None:
     assert not within_spread(tallied(1, 1, 1), tallied(0, 0, 0))
     assert not within_spread(tallied(1), tallied(0))
     assert not within_spread(tallied(), tallied(0, 1))
+    assert within_spread(tallied(1, 0, 0, 0, 0), tallied(0.6)), "just two standard errors"
+    assert not within_spread(tallied(1, 0, 0, 0, 0), tallied(0.61))
+    assert not within_spread(tallied(0.7, 0.7, 0.7), tallied(0.7, 0.7, 0.7))
 
 
 def test_errors_are_counted_as_failures_in_a_column_of_their_own() -> None:
@@ -165,6 +177,28 @@ def test_errors_are_counted_as_failures_in_a_column_of_their_own() -> None:
     many = as_failures(make_run(final=evenly(10, [1, None])))
     assert many[0]["mean"] == 0.5
     assert many[0]["ci95"] is not None
+
+
+def test_errors_as_failures_are_of_all_that_counts_in_a_sweep_and_of_no_attempts_made_elsewhere() -> None:
+    run = make_run({"b": [0, 0]}, {"a": [1, None], "b": [1, 1]})
+    before, after = run.phases
+    alike = replace(after.groups[0], shared=True)
+    before = replace(before, shared=(alike,), phase=replace(before.phase, scenarios=("a", "b")))
+    given = make_result({"e": [1, 0]}, epoch=1, mode="evidence")
+    rows = as_failures(replace(run, phases=(before, given, after)))
+    assert [(row["mode"], row["errors"], row["n"], row["mean"]) for row in rows] == [
+        ("baseline", 1, 2, 0.25),
+        ("eval", 1, 2, 0.75),
+    ]
+
+
+def test_errors_as_failures_have_an_interval_by_family() -> None:
+    run = make_run(final={f"s{n}": [float(n // 4 % 2), None] for n in range(96)})
+    scenarios = tuple(replace(s, family=f"f{n // 4}") for n, s in enumerate(run.scenarios))
+    (low, high), (wide_low, wide_high) = (
+        as_failures(one)[0]["ci95"] for one in (run, replace(run, scenarios=scenarios))
+    )
+    assert wide_high - wide_low > 1.7 * (high - low)
 
 
 credited = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=4)

@@ -140,6 +140,10 @@ def test_the_block_names_what_the_baseline_sweep_carried() -> None:
     assert block(replace(run, library_start=old))["beside"] == "the lessons at the start"
     reference = Reference(name="old", kind="packs", stamp="4" * 64, library=old, packs=())
     assert block(replace(run, reference=reference))["beside"] == "the reference packs old (444444444444)"
+    lengthy = replace(reference, name="x\n" * 200)
+    told = block(replace(run, reference=lengthy))["beside"]
+    assert told.isprintable()
+    assert len(told) <= len("the reference ") + 120
     for n in range(len(run.phases)):
         if run.phases[n].phase.mode != "train":
             assert block(replace(run, phases=run.phases[:n] + run.phases[n + 1 :])) is None
@@ -192,3 +196,35 @@ def test_scenarios_without_a_placebo_count_in_it_only_where_no_lesson_reached_th
         0.5,
     )
     assert Sweeps(make_run({"a": [1]})).rows_placebo == {}
+
+
+def test_after_several_looks_what_is_claimed_over_and_of_a_placebo_needs_more() -> None:
+    def after(n: int, **preflight: Any) -> Any:
+        run = with_placebo(make_run(shares(0, 12), shares(12, 12), TRAIN), shares(6, 12))
+        known = {"earlier": 0, "runs": [], "variants": [f"v{i}" for i in range(n)]}
+        return block(replace(run, preflight={"evaluations": known} if n else {}))
+
+    found = {n: after(n) for n in (0, 4)}
+    assert [(one["level"], one["side"], one["gain_side"]) for one in found.values()] == [
+        (0.05, "better", "better"),
+        (0.01, None, None),
+    ]
+
+
+def test_errors_make_no_claim_over_a_placebo() -> None:
+    before = {f"s{n}": [0.0, 1.0] for n in range(12)}
+    after: dict[str, Credits] = {id_: [None, 1.0] for id_ in before}
+    found = block(with_placebo(make_run(before, after, TRAIN), before))
+    assert (found["over"]["difference"], found["side"]) == (0.5, None)
+
+
+def test_answers_of_the_final_sweep_that_count_in_the_control_are_part_of_what_it_is_like() -> None:
+    run = with_placebo(make_run({"b": [1]}, {"a": [1], "b": [1]}, TRAIN), {"a": [1], "b": [1]})
+    placebo, before, *rest, after = run.phases
+    (first, second) = after.groups
+    longer = replace(first.rollouts[0], answer="12345")
+    first = replace(first, shared=True, rollouts=(longer,))
+    before = replace(before, shared=(first,), phase=replace(before.phase, scenarios=("a", "b")))
+    after = replace(after, groups=(first, second))
+    found = block(replace(run, phases=(placebo, before, *rest, after)))
+    assert found["changed"][0] == {"what": "characters", "before": 3.0, "placebo": 1.0, "after": 3.0}

@@ -81,6 +81,7 @@ def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
     run = make_run(before, after)
     [row] = domains(run)
     assert row["p_adjusted"] < 0.05
+    assert row["gain"]["difference"] == 0.5
     assert row["claim"] is None
 
 
@@ -240,6 +241,22 @@ def test_equality_needs_every_reading_on_both_sides_and_is_stricter_after_looks(
     margin = max(-low, high)
     assert significance.equal_within(margin, close) == margin
     assert significance.equal_within(margin, close, looks=20) is None
+    assert significance.gain_claim(close, close, 20, margin)["equal_within"] is None
+    assert significance.gain_claim(close, up, 1, 0.05)["equal_within"] is None
+
+
+def test_a_domain_is_better_than_a_placebo_only_at_the_level_of_so_many_looks() -> None:
+    run = in_domains({"a": [2] * 12})
+    sweeps = Sweeps(run)
+    placebo = {
+        id_: replace(row, sum=4.0, sum_sq=4.0) if n < 6 else row
+        for n, (id_, row) in enumerate(sweeps.rows_before.items())
+    }
+    claims = [
+        significance.domains(run, sweeps.rows_before, sweeps.rows_after, looks, placebo)[0]["claim"]
+        for looks in (1, 4)
+    ]
+    assert claims == ["better", None]
 
 
 @pytest.mark.parametrize(

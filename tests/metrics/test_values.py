@@ -230,6 +230,11 @@ def test_an_unfit_scale_is_refused(unit: object, better: object, most: object) -
         ({"status": "failed"}, ("tone", "facts"), {"judge.tone": 0.0, "judge.facts": 0.0}),
         ({"opinion": JudgeResult(score=0.0, criteria={"tone": 0.0})}, (), {"judge.tone": 0.0}),
         ({"opinion": JudgeResult(score=None)}, ("tone",), {}),
+        (
+            {"status": "failed", "opinion": JudgeResult(score=1.0, criteria={"tone": 1.0})},
+            ("tone",),
+            {"judge.tone": 0.0},
+        ),
         ({"scores": words(0.0)}, (), {"test.length": 0.0}),
         ({"extra": {"turns": 0, "name": "x"}}, (), {"extra.turns": 0}),
     ],
@@ -299,4 +304,8 @@ def test_a_column_has_what_counts_on_the_scale_of_the_first_rollout_that_has_it(
     assert column(group, "extra.turns", scale=scale_of([group], "extra.turns")) == [0, 0.25, None, 0.75, 1]
     assert column(group, "judge.kind", {"a": ("kind",)}) == [None, 0.0, None, None, None]
     assert column(group, "extra.dropped") == [None] * 5
+    pages = {"value": 3, "unit": "pages", "most": 10}
+    reporting = replace(group, rollouts=(replace(rollouts[0], extra={"read": pages}),))
+    scale = scale_of([group, reporting], "extra.read")
+    assert (scale.unit, column(reporting, "extra.read", scale=scale)) == ("pages", [3.0])
     assert [name for name in derived(rollouts[0]) if name.startswith("extra.")] == ["extra.turns"]
