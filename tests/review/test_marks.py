@@ -11,7 +11,7 @@ from support.review.marks import mark, written
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import CheckResult, Run
 from pytest_tfgrpo.review.disagreements import ReviewedAnswer, review
 from pytest_tfgrpo.review.lines import LISTED, change_lines, review_lines
 from pytest_tfgrpo.review.marks import load_marks
@@ -198,3 +198,66 @@ def test_who_has_to_look_is_shown_where_and_how_many_more_there_are() -> None:
         left = NeedsPerson(run.scenarios[0], "it is hard", answers[:n])
         (_, where) = change_lines(SuiteChange(proposals=(), left=(left,), files=()), 80)
         assert where == said
+
+
+def test_a_review_reads_well(tmp_path: Path, run: Run) -> None:
+    strange = [mark(f"run1.e2.q.r{n}") for n in range(3)]
+    ann = [
+        mark("run1.e2.s.r0", "wrong", words="3", comment="off"),
+        mark("run1.e2.s.r1"),
+        mark("run1.e2.t.r1"),
+    ]
+    bob = [mark("run1.e2.s.r0", "unsure"), mark("run1.e2.t.r1", "wrong"), mark("run1.e2.t.r2", "unsure")]
+    lone = mark("run1.e2.q.r9") | {"rollout": "lone"}
+    paths = [written(tmp_path, "ann.json", *ann, lone), written(tmp_path, "bob.json", *bob, *strange)]
+    found = review(run, load_marks(paths), now(run))
+    checks = (CheckResult(kind="exact", weight=1.0, credit=0.0, reason="no match"),)
+    answers = tuple(
+        replace(one, rollout=replace(one.rollout, checks=(*one.rollout.checks, *checks)))
+        if one.is_false_fail
+        else one
+        for one in found.answers
+    )
+    assert list(review_lines(replace(found, answers=answers), 200)) == [
+        "run run1: 4 marked answers by ann, bob: 1 right, 1 wrong, 1 unsure, 1 disputed",
+        "checks and people agree on 0 of 2: 1 false pass, 1 false fail. People chose what to mark, so this "
+        "is not a rate for the suite",
+        "",
+        "false pass: checks passed it, people call it wrong",
+        "  e2.s.r0",
+        "    scenario  s, fixtures/s.scenario.yaml:1",
+        "    answer    3",
+        '    mark      wrong by ann for "3": off',
+        "    mark      unsure by bob",
+        "",
+        "false fail: checks failed it, people call it right",
+        "  e2.s.r1",
+        "    scenario  s, fixtures/s.scenario.yaml:1",
+        "    answer    4",
+        "    checks    exact: expected '3', got '4'; exact: no match",
+        "    mark      right by ann",
+        "",
+        "disputed: reviewers disagree, so it does not count until they agree",
+        "  e2.t.r1",
+        "    scenario  t, fixtures/t.scenario.yaml:1",
+        "    answer    3",
+        "    mark      right by ann",
+        "    mark      wrong by bob",
+        "",
+        "not applied: 4 marks",
+        "  4  the run has no such answer: lone, e2.q.r0, e2.q.r1, ...",
+    ]
+
+
+def test_as_many_answers_as_are_listed_leave_no_more(tmp_path: Path) -> None:
+    run = make_run({"s": [0.0]}, {"s": [1.0] * LISTED}, {})
+    marks = [mark(f"run1.e2.s.r{n}", "wrong") for n in range(LISTED)]
+    found = review(run, load_marks([written(tmp_path, "a.json", *marks)]), now(run))
+    assert list(review_lines(found, 80))[-1].endswith("mark      wrong by a")
+
+
+def test_what_is_no_json_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"schema": "tfgrpo.marks/1",\n"run_id": "run1",\n"marks": [}')
+    with pytest.raises(JournalError, match=r"a\.json, line 3: "):
+        load_marks([path])

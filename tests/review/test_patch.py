@@ -50,6 +50,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "real.scenario.yaml").chmod(0o640)
     write_files([one])
     assert (tmp_path / "real.scenario.yaml").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "real.scenario.yaml").read_bytes() == one.text.encode()
 
 
 def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path) -> None:
@@ -74,6 +75,8 @@ def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path
     (changed,) = found.files
     assert changed.text.split("\n")[:2] == text.split("\n")[:2]
     assert changed.text.count("not: true") == 2
+    alone = Review(run_id="run1", answers=answers[:1], not_applied={})
+    assert suite_change(run, alone, files, tmp_path).files == ()
 
 
 def test_the_diff_says_where_a_file_ends_without_a_newline(tmp_path: Path) -> None:
@@ -111,6 +114,40 @@ def test_a_copy_whose_file_is_there_already_is_not_written_over(tmp_path: Path) 
 def test_a_copy_has_the_split_that_its_scenario_had_in_the_run(tmp_path: Path) -> None:
     (one,) = copied(tmp_path).files
     assert "split: eval\n" in one.text
+
+
+def test_a_copy_is_a_new_file_beside_that_of_its_scenario_with_the_defaults_of_that(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.scenario.yaml").write_text(
+        "defaults: {domain: towns, prompt: p}\n"
+        "scenarios:\n- {id: a, split: eval, checks: [{kind: contains, value: x}]}\n"
+    )
+    files, _ = suite_files([make_scenario(source="sub/a.scenario.yaml:1")], tmp_path)
+    scenario = files["sub/a.scenario.yaml"].scenarios["a"]
+    run = replace(swept({}), scenarios=(scenario,))
+    review = Review(run_id="run1", answers=(false_pass(scenario, "x, no y", "y"),), not_applied={})
+    (one,) = suite_change(run, review, files, tmp_path, new=True).files
+    assert one.diff.startswith("--- /dev/null\n+++ b/sub/a-reviewed.scenario.yaml\n@@ -0,0 ")
+    assert "domain: towns\n" in one.text
+    assert "prompt: p\n" in one.text
+    taken = replace(scenario, id="a-reviewed", source="b.scenario.yaml:1")
+    found = suite_change(replace(run, scenarios=(scenario, taken)), review, files, tmp_path, new=True)
+    assert (found.files, [one.reason for one in found.left]) == ((), ["a-reviewed is there already"])
+
+
+def test_a_copy_takes_what_a_row_of_csv_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "a.scenarios.csv").write_text("id,prompt,split,answer\na,p,eval,x\n")
+    files, _ = suite_files([make_scenario(source="a.scenarios.csv:2")], tmp_path)
+    scenario = files["a.scenarios.csv"].scenarios["a"]
+    run = replace(swept({}), scenarios=(scenario,))
+    right = false_pass(scenario, "so X", "")
+    mark = replace(right.marks[0], opinion="right")
+    answer = replace(right, marks=(mark,), passed=False)
+    review = Review(run_id="run1", answers=(answer,), not_applied={})
+    assert suite_change(run, review, files, tmp_path).files == ()
+    (one,) = suite_change(run, review, files, tmp_path, new=True).files
+    assert one.file.name == "a-reviewed.scenario.yaml"
+    assert "flags: i}" in one.text
 
 
 def test_an_error_of_the_run_is_no_answer_that_a_change_would_fail(tmp_path: Path) -> None:
