@@ -84,6 +84,10 @@ def test_the_diff_says_where_a_file_ends_without_a_newline(tmp_path: Path) -> No
     assert not TEXT.endswith("\n")
     assert one.diff.endswith("value: y}]}\n\\ No newline at end of file\n")
     assert "No newline" not in changed(tmp_path, "b.scenario.yaml", TEXT + "\n").diff
+    long = changed(
+        tmp_path, "c.scenario.yaml", "# more\n" * 9 + TEXT.partition("- {id: b")[0] + "# more\n" * 9
+    )
+    assert [line[0] for line in long.diff.splitlines()[3:]] == [*"   -+   "]
 
 
 def copied(folder: Path, id_: str = "a") -> SuiteChange:

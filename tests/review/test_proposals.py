@@ -1,15 +1,17 @@
 """What follows from marks: a changed scenario that passes and fails answers as people say."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reviews import as_json, passes, reviewed
+from support.reviews import as_json, false_pass, passes, reviewed
 
 from pytest_tfgrpo.review import proposals
+from pytest_tfgrpo.review.disagreements import ReviewedAnswer
 from pytest_tfgrpo.review.lines import change_lines
 from pytest_tfgrpo.review.patch import SuiteChange
 from pytest_tfgrpo.review.proposals import CheckProposal, NeedsPerson
@@ -139,6 +141,57 @@ CALLS = [{"kind": "tool_calls", "order": "any_order", "calls": [{"name": "look"}
             [CALLS[0]],
             id="calls in any order",
         ),
+        pytest.param(
+            {"kind": "contains", "value": "Paris"},
+            [("in Paris", "right"), ("Paris or Rome", "wrong", " Rome ")],
+            [
+                {"kind": "contains", "value": "Paris"},
+                {"kind": "contains", "not": True, "value": "Rome"},
+            ],
+            id="not with the words that decide, without blanks around them",
+        ),
+        pytest.param(
+            {"kind": "contains", "value": "Paris"},
+            [
+                ("so PARIS", "right"),
+                ("Paris or Rome", "wrong", "Rome"),
+                ("PARIS or Nice", "wrong", "Nice"),
+            ],
+            [
+                {"kind": "regex", "pattern": "Paris", "flags": "is"},
+                {"kind": "contains", "not": True, "value": "Rome"},
+                {"kind": "contains", "not": True, "value": "Nice"},
+            ],
+            id="any case, not with what decides, also where that failed before",
+        ),
+        pytest.param(
+            {"kind": "contains", "value": "Paris"},
+            [
+                ("the city of light", "right", "city of light"),
+                ("Paris, Rome", "wrong"),
+                ("city of light, Rome", ""),
+            ],
+            [
+                {"kind": "regex", "pattern": r"Paris|(?<!\w)city of light(?!\w)"},
+                {"kind": "exact", "not": True, "value": "Paris, Rome"},
+            ],
+            id="words that decide, whatever they do to an answer without a mark",
+        ),
+        pytest.param(
+            {"kind": "contains", "value": "cat"},
+            [("a category", "wrong"), ("a cat", "")],
+            [{"kind": "regex", "pattern": r"(?<!\w)cat(?!\w)"}],
+            id="only as whole words, which an answer without a mark shows to pass",
+        ),
+        pytest.param(
+            {"kind": "contains", "value": "cat"},
+            [("a category", "wrong")],
+            [
+                {"kind": "contains", "value": "cat"},
+                {"kind": "exact", "not": True, "value": "a category"},
+            ],
+            id="not this answer, where nothing shows that another could pass",
+        ),
     ],
 )
 def test_the_first_change_that_does_as_people_say_is_proposed(
@@ -208,6 +261,50 @@ def test_what_leaves_answers_without_a_mark_alone_comes_first(tmp_path: Path) ->
     assert (whole.now_failed, whole.now_passed) == ((), ())
     strict = reviewed(tmp_path, "b.scenario.json", text, ("4", "right"), ("4 or 9", "wrong"), ("4 of 8", ""))
     assert len(strict.proposal.now_failed) == 1
+    said = [("3", "right"), ("31", "wrong"), ("5", ""), ("TIMEOUT", "")]
+    text = as_json([{"kind": "contains", "value": "3"}])
+    failed = reviewed(tmp_path, "c.scenario.json", text, *said).proposal
+    assert (failed.now_failed, failed.now_passed) == ((), ())
+    assert [answer.rollout.answer for answer in failed.answers] == ["31"]
+
+
+def test_every_check_that_a_right_answer_fails_is_made_wider(tmp_path: Path) -> None:
+    text = as_json([{"kind": "contains", "value": "Paris"}, {"kind": "contains", "value": "Seine"}])
+    found = reviewed(tmp_path, "a.scenario.json", text, ("PARIS, SEINE", "right")).proposal
+    assert [check["pattern"] for check in found.fields["checks"]] == ["Paris", "Seine"]
+    assert found.why == "checks/0: in any case; checks/1: in any case"
+
+
+def test_a_scenario_that_takes_fields_from_its_file_is_tried_with_them(tmp_path: Path) -> None:
+    text = (
+        "defaults: {prompt: p, split: eval}\nscenarios:\n- {id: a, checks: [{kind: contains, value: cat}]}\n"
+    )
+    said = [("a cat", "right"), ("a category", "wrong")]
+    found = reviewed(tmp_path, "a.scenario.yaml", text, *said).proposal
+    assert found.fields == {"checks": [{"kind": "regex", "pattern": r"(?<!\w)cat(?!\w)"}]}
+
+
+def also(answer: ReviewedAnswer, opinion: Any, **changes: Any) -> ReviewedAnswer:
+    """Return an answer with one more mark, of another reviewer."""
+    return replace(
+        answer, marks=(*answer.marks, replace(answer.marks[0], reviewer="Bob", opinion=opinion, **changes))
+    )
+
+
+def test_of_reviewers_only_those_who_are_sure_say_what_decides(tmp_path: Path) -> None:
+    text = as_json([{"kind": "contains", "value": "Paris"}])
+    made = reviewed(tmp_path, "a.scenario.json", text, ("Paris", "right"))
+    wrong = also(false_pass(made.scenario, "Paris, Rome", "Rome"), "unsure", words="Paris")
+    right = false_pass(made.scenario, "in Paris", "")
+    right = replace(right, marks=(replace(right.marks[0], opinion="right"),))
+    found = proposals.propose(made.file, [right, wrong], [], lambda *_: True)
+    assert isinstance(found, CheckProposal)
+    assert found.fields["checks"][1:] == [{"kind": "contains", "not": True, "value": "Rome"}]
+    long = false_pass(made.scenario, "Paris" * 80, "")
+    long = replace(long, marks=(replace(long.marks[0], comment="too long"),))
+    found = proposals.propose(made.file, [also(long, "unsure", comment="why?")], [], lambda *_: True)
+    assert isinstance(found, CheckProposal)
+    assert found.fields == {"rubric": ["TODO too long"]}
 
 
 @pytest.mark.parametrize(
