@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.records import (
     Failure,
     Frame,
     Group,
+    JudgeResult,
     ModelCall,
     Phase,
     PhaseResult,
@@ -22,6 +23,7 @@ from pytest_tfgrpo.core.records import (
     Score,
     Usage,
 )
+from pytest_tfgrpo.core.trace_ids import child_id
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.telemetry.sinks.otlp import envelope, request
@@ -249,3 +251,164 @@ def test_a_rollout_without_a_score_says_why(failure: Failure | None) -> None:
     code = "_OTHER" if failure is None else "network"
     assert found.get("score.value") is None
     assert (agent["error.type"], agent.failed) == (code, True)
+
+
+OF_GROUP = {"tfgrpo_epoch": 1, "group_size": 1, "tfgrpo.mode": "train", "tfgrpo.scenario_id": "a"}
+OF_ROLLOUT = OF_GROUP | {"gen_ai.conversation.id": f"{RUN}.e1.a.r0"}
+TOOL = Frame(
+    kind="tool", name="t" * 300, cost_usd=0.25, tokens=3, latency_ms=10.0, input={"a": 1}, output="x",
+    error="broke",
+)  # fmt: skip
+
+
+def test_a_group_its_rollout_and_their_calls_are_spans_with_all_that_is_known() -> None:
+    usage = Usage(prompt=5, completion=4, reasoning=2, cached=1)
+    model = Frame(kind="model", name="m", cost_usd=0.5, tokens=9, usage=usage, finish="stop")
+    failure = Failure(code="crash", message="it broke")
+    ended = rollout(TOOL, model, answer="3", tokens=12, cost_usd=0.75, status="failed", failure=failure)
+    tool, chat, agent, of_group = spans(group(ended), content=True)
+    assert tool.attributes == OF_ROLLOUT | {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "t" * 200,
+        "tfgrpo.tokens": 3,
+        "tool_cost_usd": 0.25,
+        "latency_ms": 10.0,
+        "gen_ai.tool.call.arguments": '{"a": 1}',
+        "gen_ai.tool.call.result": "x",
+        "error.type": "_OTHER",
+    }
+    assert (tool.name, tool.message) == (f"execute_tool {'t' * 200}", "broke")
+    assert chat.attributes == OF_ROLLOUT | {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "python",
+        "gen_ai.request.model": "m",
+        "gen_ai.usage.input_tokens": 5,
+        "gen_ai.usage.output_tokens": 4,
+        "gen_ai.usage.reasoning.output_tokens": 2,
+        "gen_ai.usage.cache_read.input_tokens": 1,
+        "gen_ai.response.finish_reasons": ["stop"],
+        "tfgrpo.tokens": 9,
+        "tfgrpo.cost_usd": 0.5,
+        "latency_ms": 0.0,
+    }
+    assert json.loads(agent.attributes.pop("gen_ai.output.messages"))[0]["parts"][0]["content"] == "3"
+    assert agent.attributes == OF_ROLLOUT | {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "python",
+        "gen_ai.agent.name": "python:a:b",
+        "gen_ai.request.temperature": 0.7,
+        "tfgrpo.index": 0,
+        "tfgrpo.status": "failed",
+        "tfgrpo.tokens": 12,
+        "tfgrpo.advantage": 0.0,
+        "tfgrpo.cost_usd": 0.75,
+        "tool_cost_usd": 0.25,
+        "latency_ms": 500.0,
+        "error.type": "crash",
+    }
+    assert agent.message == "it broke"
+    assert of_group.attributes == OF_GROUP | {
+        "tfgrpo.domain": "text",
+        "tfgrpo.gt_score": 1.0,
+        "tfgrpo.informative": False,
+        "tool_cost_usd": 0.25,
+        "latency_ms": 10_000.0,
+    }
+
+
+def test_an_epoch_and_a_call_beside_its_rollouts_are_spans_with_all_that_is_known() -> None:
+    call = ModelCall(
+        key="k", purpose="learn", epoch=1, subject="", model="openai:big@local", fingerprint="f",
+        prompt="p", latency_ms=200.0, started_at="2026-01-01T00:00:00.000Z", error="timeout: no answer",
+        usage=Usage(prompt=5, completion=4),
+    )  # fmt: skip
+    cut = rollout(TOOL, status="cancelled")
+    result = replace(phase("incomplete", cut, calls=(call,)), reason="no budget")
+    dev = group(rollout(TOOL, rollout_id=f"{RUN}.e1.d.r0", scenario_id="d"))
+    epoch, chat, *_ = spans(replace(result, dev=(dev,)), content=True)
+    assert epoch.attributes == {
+        "tfgrpo_epoch": 1,
+        "group_size": 2,
+        "tfgrpo.mode": "train",
+        "tfgrpo.phase": "epoch1",
+        "tfgrpo.status": "incomplete",
+        "tfgrpo.groups": 0,
+        "tfgrpo.library": "h",
+        "tfgrpo.lessons_changed": 0,
+        "gen_ai.request.temperature": 0.7,
+        "tool_cost_usd": 0.5,
+        "latency_ms": 11_000.0,
+        "error.type": "incomplete",
+    }
+    assert (epoch.message, epoch.start_ns) == ("no budget", START_NS - 1_000_000_000)
+    assert json.loads(chat.attributes.pop("gen_ai.input.messages"))[0]["parts"][0]["content"] == "p"
+    assert chat.attributes == {
+        "tfgrpo_epoch": 1,
+        "group_size": 2,
+        "tfgrpo.purpose": "learn",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "big",
+        "gen_ai.conversation.id": f"{RUN}.k",
+        "gen_ai.usage.input_tokens": 5,
+        "gen_ai.usage.output_tokens": 4,
+        "tfgrpo.tokens": 9,
+        "latency_ms": 200.0,
+        "error.type": "timeout",
+    }
+    assert chat.message == "no answer"
+    swept = replace(result, phase=replace(result.phase, mode="eval"))
+    assert "tfgrpo.lessons_changed" not in spans(swept)[0].attributes
+    (named,) = spans(replace(result, calls=(replace(call, model="scripted"),), loose=()))[1:]
+    assert named["gen_ai.request.model"] == "scripted"
+
+
+def test_two_attempts_that_were_cut_short_are_two_spans() -> None:
+    again = rollout(status="cancelled", started_at="2026-01-01T00:00:02.000Z")
+    epoch, *attempts = spans(phase("cancelled", again, rollout(status="cancelled")))
+    assert len({one.span_id for one in attempts}) == 2
+    assert epoch.start_ns == START_NS
+
+
+def test_a_group_begins_with_the_first_of_its_rollouts() -> None:
+    later = rollout(rollout_id=f"{RUN}.e1.a.r1", index=1, started_at="2026-01-01T00:00:02.000Z")
+    assert spans(group(rollout(), later))[-1].start_ns == START_NS
+
+
+def test_a_call_has_the_id_of_its_place_and_a_time_within_its_rollout() -> None:
+    frames = [
+        Frame(kind="model", name="python", output="3"),
+        Frame(kind="user", name="user"),
+        Frame(kind="tool", name="early", latency_ms=10, started_at="2026-01-01T00:00:00.999Z"),
+        Frame(kind="tool", name="late", latency_ms=10, started_at="2026-01-01T00:00:01.501Z"),
+    ]
+    early, late, agent, _ = spans(group(rollout(*frames)))
+    own = bytes.fromhex(agent.span_id)
+    assert [one.span_id for one in (early, late)] == [child_id(own, place).hex() for place in (2, 3)]
+    assert [one.start_ns - START_NS for one in (early, late)] == [0, 501_000_000]
+
+
+@pytest.mark.parametrize("known", [{"tokens": 5}, {"cost_usd": 0.0}])
+def test_a_call_without_a_name_is_one_where_tokens_or_a_cost_are_known(known: dict[str, float]) -> None:
+    frame = Frame(kind="model", name="python", output="3", **known)  # type: ignore[arg-type]
+    assert len(spans(group(rollout(frame)))) == 3
+
+
+def test_each_score_has_its_reason_and_a_part_is_no_pass() -> None:
+    told = group(rollout(opinion=JudgeResult(score=0.0, reason="rude")))
+    (score,) = told.scores
+    score = replace(score, gt_score=0.75, extra={"judge": 0.0, "style": None}, evidence={"judge": "no"})
+    agent, _ = spans(replace(told, scores=(score,)), content=True)
+    scores = agent.scores()
+    assert (scores["gt_score"]["score.label"], scores["judge"]["explanation"]) == ("fail", "rude")
+    assert scores["judge"]["score.value"] == 0.0
+    assert "style" not in scores
+
+
+def test_a_secret_in_the_name_of_an_agent_is_not_sent() -> None:
+    writer = SpanWriter(
+        RUN, agent="command:a --key sk-abcdefghijklmnop0123", provider="x",
+        content=SpanContent(on=False, text_max=None),
+    )  # fmt: skip
+    found = decoded(request(envelope({}, "s", "1"), writer.spans(group(rollout()), AT_NS)))
+    assert not any("sk-abc" in str(one) for one in found)

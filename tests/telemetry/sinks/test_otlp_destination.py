@@ -100,6 +100,11 @@ def test_a_request_has_path_headers_and_compression(collector: Collector, compre
     assert collector.bodies == [b""]
 
 
+def test_a_header_of_the_user_takes_the_place_of_the_usual_one(collector: Collector) -> None:
+    assert send(collector, b"", HEADERS="User-Agent=mine") == 0
+    assert collector.headers[0]["user-agent"] == "mine"
+
+
 @pytest.mark.parametrize("rejected", [1, 127, 128, 70000])
 def test_spans_that_the_receiver_rejects_are_counted(collector: Collector, rejected: int) -> None:
     collector.conduct = Conduct(rejected=rejected)
