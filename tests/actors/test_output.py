@@ -178,6 +178,9 @@ def test_unknown_keys_are_kept_and_change_nothing_else() -> None:
     [
         ({f"k{n}": n for n in range(30)}, {f"k{n}": n for n in range(20)} | {"dropped": 10}),
         ({"large": "x" * 10_000, "small": 1}, {"small": 1, "dropped": 1}),
+        ({"a": "x" * 6000, "b": "x" * 6000}, {"a": "x" * 6000, "dropped": 1}),
+        ({"a": "x" * 9991}, {"a": "x" * 9991}),
+        ({"a": "x" * 9992}, {"dropped": 1}),
         ({"object": object(), "nan": math.nan, "huge": 10**5000}, {"dropped": 3}),
         ({"deep": json.loads("[" * 30 + "]" * 30), "flat": [[]]}, {"flat": [[]], "dropped": 1}),
         ({"extra": 3, "half": "\ud800"}, {"extra": 3, "half": "?"}),

@@ -74,6 +74,24 @@ def test_a_whole_surrogate_pair_is_a_character(tmp_path: Path) -> None:
     assert [group.prompt for group in EvidenceFile(path).groups.values()] == ["Where? \U0001f600"]
 
 
+def test_all_that_is_wrong_with_a_line_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.jsonl"
+    path.write_text(HEADER + attempt(total_reward=1.5, cost=1))
+    with pytest.raises(EvidenceError) as error:
+        EvidenceFile(path)
+    assert [text.split("#")[1].split(":")[0] for text in str(error.value).splitlines()] == [
+        "/attempts/0/cost",
+        "/attempts/0/total_reward",
+    ]
+
+
+def test_half_a_surrogate_pair_may_be_written_in_capitals(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.jsonl"
+    path.write_text(HEADER + attempt(answer="\ud800").replace("\\ud800", "\\uD800"))
+    with pytest.raises(EvidenceError, match="2: a text holds half a surrogate pair"):
+        EvidenceFile(path)
+
+
 def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "evidence.jsonl"
     path.write_bytes(HEADER.encode() + b"\xff\n")

@@ -12,9 +12,10 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.comparison import Tally, compare
+from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.suite.families import families_of, sweeps_of, ungrouped
+from pytest_tfgrpo.suite.families import families_of, family_of, sweeps_of, ungrouped
 
 REPLAY = 'Say when the 42 trains of the line "Under the old mill" left on 2026-03-14 and 2026-05-09.'
 IN_OTHER_WORDS = (
@@ -34,6 +35,16 @@ def test_a_family_is_one_of_its_domain() -> None:
     ]
     found = families_of(known)
     assert found["a"] == found["b"] != found["c"]
+    assert [family_of(s) for s in (known[0], task("e", "5"))] == ["text f", ""]
+
+
+@pytest.mark.parametrize(("n", "families"), [(MIN_INTERVAL - 1, set()), (MIN_INTERVAL, {"text task of s0"})])
+def test_tasks_that_are_alike_are_looked_for_where_there_are_enough_for_an_interval(
+    n: int, families: set[str]
+) -> None:
+    run = make_run(final=evenly(n, [1.0]))
+    run = replace(run, scenarios=tuple(replace(s, prompt=REPLAY) for s in run.scenarios))
+    assert {row.family for row in sweeps_of(run).rows_after.values()} - {None} == families
 
 
 def test_a_scenario_without_a_family_is_its_own() -> None:

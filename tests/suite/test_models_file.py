@@ -121,6 +121,8 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
     assert (
         load(file, "endpoints: {default: {retries: 1}}").endpoints["default"].api_key_env == "OPENAI_API_KEY"
     )
+    own = "endpoints: {default: {api_key_env: MY_KEY}}"
+    assert load(file, own).endpoints["default"].api_key_env == "MY_KEY"
     moved = "endpoints: {default: {base_url: 'https://models.example/v1'}}"
     assert load(file, moved).endpoints["default"].api_key_env is None
 
@@ -144,6 +146,7 @@ def test_a_price_above_a_length_of_prompts_is_a_price_of_its_own(file: Path) -> 
     assert price is not None
     assert price.above == LongPrompt(prompt=200_000, price=Price(input=3, output=4))
     assert (price.input, price.output) == (1, 2)
+    assert price.table == load(file, WHOLE).prices.prices["house-model"].table == "models.yaml"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,14 @@ def test_a_stamped_pack_is_loaded_under_its_domain(tmp_path):
     )  # fmt: skip
 
 
+def test_whole_numbers_in_a_policy_have_the_stamp_of_the_same_with_a_point(tmp_path):
+    whole, point = (
+        stamp_of_pack(write(tmp_path / name / "a", policy={"weights": weights, "min_reward": least}))
+        for name, weights, least in (("x", [1, 0], 1), ("y", [1.0, 0.0], 1.0))
+    )
+    assert whole == point
+
+
 def test_what_a_manifest_leaves_out_takes_its_default(tmp_path):
     write(tmp_path / "a", inject=None)
     (pack,) = load_packs(tmp_path).values()

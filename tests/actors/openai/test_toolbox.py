@@ -318,6 +318,23 @@ def test_identity_changes_with_the_source_of_a_tool_wherever_it_is(bench: Bench)
     assert toolbox.identity["sha256"].keys() == {f"{MODULE}.py", "tools_elsewhere.py"}
 
 
+def test_modules_on_several_lines_are_all_part_of_the_identity_and_a_model_takes_so_many_tools(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bench.root / "tools_beside.py").write_text("def far(): ...")
+    bench.tools("def near(): ...")
+    toolbox = open_toolbox(f"{MODULE}\n tools_beside\n", bench.root, {})
+    assert toolbox.identity["sha256"].keys() == {f"{MODULE}.py", "tools_beside.py"}
+    own = ["near", "far"]
+    for files, names in ((False, own), (True, [*own, "list_files", "read_file", "write_file"])):
+        assert [spec.name for spec in toolbox.offer(None, files=files).specs] == names
+    assert [*toolbox.offer(None, files=False, mocks={"read_file"}).tools] == [*own, "read_file"]
+    monkeypatch.setattr("pytest_tfgrpo.actors.openai.toolbox.OFFERED_MAX", 2)
+    assert len(toolbox.offer(("near", "read_file"), files=False).specs) == 2
+    with pytest.raises(ActorError, match="there are 3 tools, and a model takes 2"):
+        toolbox.offer(("far", "near", "read_file"), files=False)
+
+
 def test_the_documented_tools_work(bench: Bench) -> None:
     page = (ROOT / "docs" / "actors.md").read_text(encoding="utf-8")
     (source,) = [block.text for block in blocks_of(page) if block.option("file") == "shop.py"]

@@ -100,6 +100,12 @@ def test_a_request_has_path_headers_and_compression(collector: Collector, compre
     assert collector.bodies == [b""]
 
 
+def test_a_request_may_have_a_query_and_any_answer_of_success(collector: Collector) -> None:
+    collector.conduct = Conduct(status=202)
+    assert send(collector, b"", TRACES_ENDPOINT=f"{collector.url}/own?key=1") == 0
+    assert collector.paths == ["/own?key=1"]
+
+
 def test_a_header_of_the_user_takes_the_place_of_the_usual_one(collector: Collector) -> None:
     assert send(collector, b"", HEADERS="User-Agent=mine") == 0
     assert collector.headers[0]["user-agent"] == "mine"
