@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.schema_accepts import accepts
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.ground_truth import misfits, with_checks
+from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits, with_checks
 from pytest_tfgrpo.suite.scenario import build_scenario, split_of
 from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
@@ -252,3 +252,13 @@ def test_what_a_user_says_is_not_checked_beforehand():
     assert [(list(one.path), one.message) for one in found] == [
         (["turns"], "what a user says is not known beforehand: check at the end")
     ]
+
+
+def test_a_criterion_has_the_weight_and_the_name_that_are_written():
+    written = [{"text": "Is it kind?", "name": "kind", "weight": 2}, {"text": "Is it short?"}, "Is it true?"]
+    assert criteria_of(written) == (
+        Criterion(text="Is it kind?", name="kind", weight=2.0),
+        Criterion(text="Is it short?"),
+        Criterion(text="Is it true?"),
+    )
+    assert criteria_of("Is it true?") == (Criterion(text="Is it true?"),)

@@ -145,6 +145,8 @@ def test_of_equal_calls_in_several_sessions_the_first_result_counts(tmp_path: Pa
     path.write_text("\n".join([session("s", "one", "two"), session("s", "late"), session("other", "wrong")]))
     assert [call[2] for call in read_calls(path, "s", "f")] == ["one", "two"]
     assert [call[2] for call in read_calls(path, "nobody", "*")] == ["one", "two"]
+    path.write_text("\n".join([session("other", "wrong"), session("s", "one")]))
+    assert [call[2] for call in read_calls(path, "s", "f")] == ["one"]
     frames = [{"kind": "tool", "name": name, "input": {"n": 1}, "output": name} for name in "fg"]
     more = [
         json.dumps({"scenario": name, "frames": [frame]}) for name, frame in zip("st", frames, strict=True)

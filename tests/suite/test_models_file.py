@@ -311,6 +311,7 @@ def test_the_members_of_a_pool_may_be_alike(file: Path) -> None:
         ("p: [{endpoint: a}, {endpoint: b}, {endpoint: a}]", "p/2/endpoint", "endpoint 'a' is listed twice"),
         ("p: [{endpoint: a}, {endpoint: twin}]", "p/1/endpoint", "'a', the server of 'twin', is listed"),
         ("p: [{endpoint: aa}]", "p/0/endpoint", "there is no endpoint 'aa'; did you mean 'a'?"),
+        ("p: [{endpoint: defalt}]", "p/0/endpoint", "'defalt'; did you mean 'default'?"),
         ("p: []", "p", ""),
         ("a: [{endpoint: a}]", "a", "'a' is the name of an endpoint already"),
         ("default: [{endpoint: a}]", "default", "'default' is the name of an endpoint already"),

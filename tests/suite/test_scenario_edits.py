@@ -260,3 +260,9 @@ def test_a_changed_text_says_just_what_was_asked_for(
     assert found.startswith(file.text[: file.text.index("middle")])
     assert found.endswith(file.text[file.text.rindex("last") :])
     assert FileEditor(file).text({"middle": {"checks": middle["checks"]}}) == file.text
+
+
+def test_a_file_of_yaml_may_end_in_yml(tmp_path: Path) -> None:
+    file = opened(tmp_path, "a.scenario.yml", "id: a\nprompt: p\nchecks: [{kind: exact, value: x}] # one\n")
+    text = FileEditor(file).text({"a": {"prompt": "q"}})
+    assert text == "id: a\nprompt: q\nchecks: [{kind: exact, value: x}] # one\n"

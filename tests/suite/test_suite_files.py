@@ -7,6 +7,7 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.scenarios import Check
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.suite_files import source_of, suite_files
 
 TEXT = json.dumps({"id": "a", "prompt": "p", "checks": [{"kind": "own", "x": 1}]})
@@ -17,8 +18,9 @@ def test_a_file_is_read_as_it_is_today_with_checks_that_only_a_hook_knows(tmp_pa
     (tmp_path / "suite" / "a.scenario.json").write_text(
         "\ufeff" + TEXT + "\r\n", encoding="utf-8", newline=""
     )
+    checks = (Check(kind="own", params={"x": 1}), Check(kind="exact", params={"value": "3"}))
     known = [
-        make_scenario("a", source="suite/a.scenario.json:1", checks=(Check(kind="own", params={"x": 1}),)),
+        make_scenario("a", source="suite/a.scenario.json:1", checks=checks),
         make_scenario("t", source="test_a.py:3", checker="test_a.py::test_t"),
     ]
     found, refused = suite_files(known, tmp_path)
@@ -30,6 +32,7 @@ def test_a_file_is_read_as_it_is_today_with_checks_that_only_a_hook_knows(tmp_pa
         tmp_path / "suite" / "a.scenario.json",
     )
     assert (list(file.scenarios), list(file.written)) == (["a"], ["a"])
+    assert file.kinds["exact"] is KINDS["exact"]
     with pytest.raises(ValueError, match="the kind 'own' comes from a hook"):
         file.kinds["own"].evaluate(known[0].checks[0], None)  # type: ignore[arg-type]
 

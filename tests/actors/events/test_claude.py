@@ -113,6 +113,16 @@ def test_what_a_turn_used_is_counted_once_however_many_events_repeat_it() -> Non
     first = read(*WORK, result()).frames[0]
     assert first.usage == Usage(prompt=30, completion=8, cached=20)
     assert first.tokens == 38
+    told, bare = said(words("I look.")), said(words(" Well."))
+    told["message"]["stop_reason"] = "max_tokens"
+    told["error"] = "rate_limit"
+    del bare["message"]["usage"]
+    (frame,) = read(INIT, told, bare, result(usage=None)).frames
+    assert (frame.usage, frame.finish, frame.error) == (
+        Usage(prompt=30, completion=5, cached=20),
+        "length",
+        "rate_limit",
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,13 @@ def test_an_unknown_cost_stays_unknown() -> None:
     trajectory = read(INIT, said(words("a")), result(total_cost_usd=None))
     assert trajectory.cost_usd is None
     assert trajectory.tokens == 90
+
+
+def test_a_tool_that_failed_without_a_word_says_so() -> None:
+    (_, tool) = read(INIT, said(use("t", "Bash")), results(("t", "", True)), result()).frames
+    assert (tool.output, tool.error) == ("", "the tool failed")
+    (_, tool) = read(INIT, said(use("t", "Bash")), results(("t", "x" * 400, True)), result()).frames
+    assert (tool.output, tool.error) == ("x" * 400, "x" * 300)
 
 
 def test_tools_used_at_once_are_joined_with_their_results_by_id() -> None:

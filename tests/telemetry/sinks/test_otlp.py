@@ -97,6 +97,13 @@ def test_a_request_is_what_the_sdk_would_send(
     assert ours == expected
 
 
+@pytest.mark.parametrize("length", [0, 1, 113, 127, 128, 129, 16_383, 16_384])
+def test_a_text_of_any_length_arrives_whole(length: int) -> None:
+    made = span(b"t" * 16, b"s" * 8, b"", "n", 1, 2, attribute("k", "x" * length), attribute("n", length))
+    (found,) = decoded(request(envelope({}, "s", "1"), [made]))
+    assert (found["k"], found["n"]) == ("x" * length, length)
+
+
 def test_equal_numbers_of_different_types_stay_apart() -> None:
     made = [common("n", value, type(value)) for value in (1, 1.0, True, 1, 1.0, True)]
     assert made == [attribute("n", value) for value in (1, 1.0, True, 1, 1.0, True)]

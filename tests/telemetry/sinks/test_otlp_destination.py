@@ -106,6 +106,16 @@ def test_a_request_may_have_a_query_and_any_answer_of_success(collector: Collect
     assert collector.paths == ["/own?key=1"]
 
 
+def test_after_an_answer_that_is_too_long_to_read_the_next_request_is_sent(collector: Collector) -> None:
+    collector.conduct = Conduct(body=b"x" * 70_000)
+    found = read(ENDPOINT=collector.url, TIMEOUT="5")
+    connection = found.connect(5)
+    try:
+        assert [found.send(connection, b"") for _ in range(2)] == [0, 0]
+    finally:
+        connection.close()
+
+
 def test_a_header_of_the_user_takes_the_place_of_the_usual_one(collector: Collector) -> None:
     assert send(collector, b"", HEADERS="User-Agent=mine") == 0
     assert collector.headers[0]["user-agent"] == "mine"

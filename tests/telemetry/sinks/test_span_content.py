@@ -83,6 +83,11 @@ def test_a_call_has_what_is_known_of_it(asked: Any, answer: str, finish: str, ex
     assert pairs(SpanContent(on=True, text_max=None).of_call(asked, answer, finish)) == expected
 
 
+def test_messages_to_a_model_are_redacted_by_the_names_of_their_keys() -> None:
+    found = pairs(SpanContent(on=True, text_max=None).of_call([{"token": "hunter22-x"}], "", ""))
+    assert "hunter22" not in str(found)
+
+
 SECRET = "sk-" + "a1B2" * 12
 
 
