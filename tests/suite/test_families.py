@@ -181,7 +181,10 @@ def test_a_quarter_of_the_scenarios_are_many(others: int, advised: bool) -> None
     assert (ungrouped(known) != "") is advised
 
 
-@pytest.mark.parametrize(("words_left", "advised"), [("Please add", False), ("Please add now", True)])
+@pytest.mark.parametrize(
+    ("words_left", "advised"),
+    [("Please add", False), ("Please add now", True), ("Please add\nnow", True), ("PLEASE add now,", True)],
+)
 def test_a_text_has_three_words_besides_its_data(words_left: str, advised: bool) -> None:
     assert (ungrouped([task(f"t{n}", f"{words_left} {n}?") for n in range(20)]) != "") is advised
 

@@ -328,3 +328,8 @@ def test_a_pool_that_cannot_be_is_refused_by_line_and_place(
     told = refusal(file, f"{POOLED}pools:\n  {pools}\n")
     assert told.startswith(f"models: {file}:7: #/pools/{pointer}: ")
     assert said in told
+
+
+def test_an_endpoint_that_is_not_there_is_named_wherever_a_pool_lists_it(file: Path) -> None:
+    told = refusal(file, f"{POOLED}pools:\n  p: [{{endpoint: zz}}, {{endpoint: zz}}]\n").splitlines()
+    assert ["there is no endpoint 'zz'" in one for one in told] == [True, True]

@@ -314,6 +314,7 @@ def test_a_text_that_no_file_holds_makes_no_pack(tmp_path):
     pack = load_pack(write(tmp_path / "text-pack"))
     with pytest.raises(PackError, match="half a surrogate pair at character 2"):
         rewritten(pack, "ab\ud800")
+    assert rewritten(pack, "x" * 1_000_000).system == "x" * 1_000_000
     with pytest.raises(PackError, match="has 1000001 bytes"):
         rewritten(pack, "x" * 1_000_001)
     (tmp_path / "file").write_text("")

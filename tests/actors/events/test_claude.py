@@ -174,6 +174,11 @@ def test_an_unknown_cost_stays_unknown() -> None:
     assert trajectory.tokens == 90
 
 
+def test_a_tool_without_a_name_is_called_one() -> None:
+    (_, tool) = read(INIT, said(use("t", "")), results(("t", "1", False)), result()).frames
+    assert (tool.kind, tool.name) == ("tool", "tool")
+
+
 def test_a_tool_that_failed_without_a_word_says_so() -> None:
     (_, tool) = read(INIT, said(use("t", "Bash")), results(("t", "", True)), result()).frames
     assert (tool.output, tool.error) == ("", "the tool failed")

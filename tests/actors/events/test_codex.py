@@ -53,6 +53,7 @@ def fault(*events: Any) -> RolloutFault:
 def test_a_stream_becomes_messages_and_tools_in_order() -> None:
     trajectory = read(
         item("0", "reasoning", text="hm"),
+        *(item("n", kind, text="hm") for kind in ("plan", "error")),
         message("1", "I look."),
         command("2", "ls", "started"),
         command("2", "ls", aggregated_output="a.py\n", exit_code=0, status="completed"),

@@ -234,6 +234,8 @@ def test_spans_come_from_the_wording_in_figures_words_and_weeks() -> None:
         ("in 3 days", 2),
         ("after two weeks", 13),
         ("a 10-day term", 9),
+        ("Two Weeks later", 13),
+        ("fourteen days", 13),
         ("five working days", 4),
     ):
         assert call("shift_days", start, text)[1] == date(2026, 2, due)
@@ -274,6 +276,9 @@ def test_every_unit_has_a_name_and_every_name_a_unit() -> None:
 def test_conversions_known_by_definition() -> None:
     for amount, unit, target, want in (
         (1, "lb", "oz", 16),
+        (1, "stone", "kg", 6.35029318),
+        (1, "yd", "m", 0.9144),
+        (1, "gal", "l", 4.54609),
         (14, "lb", "stone", 1),
         (1, "mi", "yd", 1760),
         (1, "yd", "inch", 36),
@@ -308,6 +313,9 @@ def test_quantities_are_found_and_added_in_the_unit_of_the_first() -> None:
     assert quantities_in("38 lb, 2.5kg, 5 apples") == [Quantity(38, "lb"), Quantity(2.5, "kg")]
     assert units.add_quantities("2 kg, 750 g") == Quantity(2.75, "kg")
     assert units.clock_time(Quantity(3.5, "h")) == "3:30"
+    assert units.clock_time(Quantity(65, "min")) == "1:05"
+    assert units.add_quantities("1 kg, 2 kg and 4 kg") == Quantity(7, "kg")
+    assert quantities_in("3 hrs") == [Quantity(3, "h")]
 
 
 def test_the_target_unit_is_the_other_unit_in_the_wording() -> None:

@@ -355,3 +355,11 @@ def test_a_call_that_nobody_can_read_is_named(bench: Bench) -> None:
     assert outcome.failure is not None
     assert outcome.failure.code == "no_answer"
     assert "a call of a tool as text that cannot be read" in outcome.failure.message
+
+
+def test_an_answer_may_have_as_many_bytes_as_are_allowed(bench: Bench) -> None:
+    outcomes = [bench.ask(script("ä" * n), answer_max_bytes=10) for n in (5, 6)]
+    assert [(one.status, one.failure.code if one.failure else "") for one in outcomes] == [
+        ("ok", ""),
+        ("failed", "oversize"),
+    ]

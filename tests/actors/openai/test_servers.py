@@ -261,6 +261,12 @@ def test_a_server_gets_of_the_environment_what_it_is_named_with(tmp_path: Path) 
     plain = parsed("mcp:cat --db {workspace}/x.db", tmp_path)
     assert plain.variables == {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "LANG": "C"}
     assert plain.command(Path("/w"))[1:] == ["--db", "/w/x.db"]
+    usual = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER", "LOGNAME")
+    every = dict.fromkeys((*usual, "LC_TIME", "SHELL"), "/usr/bin:/bin")
+    assert [*parse_server("mcp:cat", tmp_path, every).variables] == [*usual]
+    assert parsed("mcp:LANG=de cat", tmp_path).variables["LANG"] == "de"
+    two = parsed("mcp:cat {workspace}/a:{workspace}/b", tmp_path)
+    assert two.command(Path("/w"))[1:] == ["/w/a:/w/b"]
     given = parsed("mcp:TOKEN=$SHOP_TOKEN LEVEL=high cat", tmp_path)
     assert given.variables == {**plain.variables, "TOKEN": "shop-token", "LEVEL": "high"}
     headed = parsed("mcp-shared:Authorization='Bearer ${SHOP_TOKEN}' https://shop.example/mcp", tmp_path)

@@ -29,6 +29,7 @@ def search(
     level: Literal[1, "top"],
     maybe: Optional[str] = None,
     either: str | list[int] = "x",
+    loud: bool = False,
 ) -> str:
     """Search the
     archive.
@@ -62,6 +63,7 @@ def test_name_description_and_arguments_come_from_the_function(bench: Bench) -> 
                 "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}],
                 "default": "x",
             },
+            "loud": {"type": "boolean", "default": False},
         },
         "required": [
             "text", "count", "share", "exact", "words", "other", "table", "record", "unit", "level",
@@ -257,9 +259,14 @@ def test_a_plain_function_may_return_an_awaitable(bench: Bench) -> None:
 
 
 def test_a_long_output_is_cut(bench: Bench) -> None:
-    bench.tools("def work() -> str:\n    return 'x' * 10**7")
-    outcome = bench.ask(script(wants(("work", "{}")), "3"))
-    assert bench.told()[0].endswith("x\n[cut: 10000000 characters in all]")
+    bench.tools("def work(n: int) -> str:\n    return 'x' * n")
+    calls = [("work", json.dumps({"n": n})) for n in (10**7, 50_000, 50_001)]
+    outcome = bench.ask(script(wants(*calls), "3"))
+    assert [told.lstrip("x") for told in bench.told()] == [
+        "\n[cut: 10000000 characters in all]",
+        "",
+        "\n[cut: 50001 characters in all]",
+    ]
     assert len(outcome.frames[1].output) < 51_000
 
 
