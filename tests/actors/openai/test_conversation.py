@@ -139,6 +139,7 @@ def test_an_endless_tool_loop_ends_after_max_steps_and_runs_no_tool_in_vain(benc
 
 def test_a_flood_of_calls_in_one_turn_is_a_tool_loop(bench: Bench) -> None:
     bench.tools(ADD)
+    assert bench.ask(script(wants(*[ADD_1_2] * 64), "3")).status == "ok"
     outcome = bench.ask(script(wants(*[ADD_1_2] * 65)))
     assert outcome.failure is not None
     assert outcome.failure.code == "tool_loop"

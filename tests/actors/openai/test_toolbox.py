@@ -333,7 +333,8 @@ def test_modules_on_several_lines_are_all_part_of_the_identity_and_a_model_takes
     toolbox = open_toolbox(f"{MODULE}\n tools_beside\n", bench.root, {})
     assert toolbox.identity["sha256"].keys() == {f"{MODULE}.py", "tools_beside.py"}
     own = ["near", "far"]
-    for files, names in ((False, own), (True, [*own, "list_files", "read_file", "write_file"])):
+    with_files = [*own, "list_files", "read_file", "write_file"]
+    for files, names in ((False, own), (True, with_files), (False, own)):
         assert [spec.name for spec in toolbox.offer(None, files=files).specs] == names
     assert [*toolbox.offer(None, files=False, mocks={"read_file"}).tools] == [*own, "read_file"]
     monkeypatch.setattr("pytest_tfgrpo.actors.openai.toolbox.OFFERED_MAX", 2)
