@@ -10,15 +10,13 @@ from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.sampled import Sampled, temperature_of
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.llm.config import HOSTED
+from pytest_tfgrpo.llm.limits.answer_bytes import bytes_of_tokens
 from pytest_tfgrpo.llm.model_call import ModelAttempts
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Request
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.server.door import Door
 from pytest_tfgrpo.llm.server.streamed import by_stream
-
-SAMPLED_BYTES, SAMPLED_MOST_BYTES = 512, 64_000_000
-"""What an answer may have above its limit for the log-probabilities of each requested token, and of all."""
 
 
 class RequestWriter:
@@ -73,7 +71,7 @@ class RequestWriter:
             raise ModelError(text, "rejected", cost_usd=0.0) from None
         prompt_tokens = most_prompt_tokens(request)
         sampled = self._to_sample(request)
-        more_bytes = 0 if sampled is None else min(SAMPLED_BYTES * completion_tokens, SAMPLED_MOST_BYTES)
+        more_bytes = 0 if sampled is None else bytes_of_tokens(completion_tokens)
         call = ModelAttempts(
             body=body,
             in_words=in_words,
@@ -113,4 +111,4 @@ def ask_by_stream(call: ModelAttempts) -> None:
     """Request by stream, which spends some bytes on each token."""
     call.body, call.streamed = by_stream(call.body), True
     call.in_words = by_stream(call.in_words) if call.in_words else b""
-    call.max_bytes += min(SAMPLED_BYTES * call.completion_tokens, SAMPLED_MOST_BYTES)
+    call.max_bytes += bytes_of_tokens(call.completion_tokens)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.python.import_path import importable
+from pytest_tfgrpo.core.python.named_callable import require_callable
 from pytest_tfgrpo.core.scenarios import Attachment, WorldStep
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import check_name, confined
 from pytest_tfgrpo.scoring.checks.command import words_of
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
-from pytest_tfgrpo.scoring.checks.python import require_callable
 
 FILE_MAX_BYTES = 10_000_000
 
@@ -41,8 +41,11 @@ def require_target(target: str, folder: Path) -> None:
 
     A module stays imported, so `folder` may not have another one of its name.
     """
-    with importable(folder, first=False):
-        require_callable("python", target)
+    try:
+        with importable(folder, first=False):
+            require_callable(target)
+    except ValueError as error:
+        raise BadParam("python", str(error)) from error
     module = target.partition(":")[0]
     found = getattr(sys.modules[module], "__file__", None)
     path = folder.joinpath(*module.split("."))

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_tfgrpo.actors.openai.context import ToolContext
 from pytest_tfgrpo.actors.openai.invoke import run_tool
 from pytest_tfgrpo.core.errors import ActorError, ProviderError, ToolFailure
+from pytest_tfgrpo.core.python.named_callable import plain_callable
 from pytest_tfgrpo.core.scenarios import MockCase, ToolMock
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import cut, plural
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.scoring.checks.json_answer import mismatch
-from pytest_tfgrpo.scoring.checks.python import plain_callable
 from pytest_tfgrpo.suite.mocks.recorded_calls import by_key, key_of, result_of
 
 if TYPE_CHECKING:
@@ -147,6 +147,6 @@ def _fits(case: MockCase, arguments: Mapping[str, Json]) -> bool:
 
 def _called(target: str, arguments: Mapping[str, Json]) -> Any:
     try:
-        return plain_callable(target)(**arguments)  # type: ignore[call-arg]
+        return plain_callable(target)(**arguments)
     except (StopIteration, SystemExit) as error:  # which cannot cross a future
         raise ToolFailure(f"{type(error).__name__}: {error}") from error

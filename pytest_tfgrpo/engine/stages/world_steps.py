@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_tfgrpo.actors.command.running_program import RunningProgram
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.python.named_callable import plain_callable
 from pytest_tfgrpo.core.scenarios import Task, WorldStep
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.core.texts.named_values import short
@@ -26,7 +27,6 @@ from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.sandbox.programs.sandbox_settings import open_sandbox
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.scoring.checks.command import scrubbed
-from pytest_tfgrpo.scoring.checks.python import plain_callable
 
 OUTPUT_MAX = 16_000_000
 """Bytes that a program may print; only the end of its errors is looked at."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.core.python.named_callable import plain_callable, require_callable
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
@@ -16,32 +14,12 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 
 
-def plain_callable(target: str) -> Callable[[Any], Any]:
-    """Return the callable that `target` names as module:callable; what its import raises is not caught.
-
-    Raises TypeError where it is none, or async.
-    """
-    module, _, names = target.partition(":")
-    found: Any = importlib.import_module(module)
-    for name in names.split("."):
-        found = getattr(found, name)
-    if not callable(found) or inspect.iscoroutinefunction(found):
-        raise TypeError(f"{target!r} is not a plain callable")
-    return found  # type: ignore[no-any-return]
-
-
 def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
-    require_callable("target", params["target"])
-    return params
-
-
-def require_callable(key: str, target: str) -> None:
-    """Raise BadParam unless the parameter `key` names a plain callable."""
     try:
-        plain_callable(target)
-    except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
-        hint = "; is its folder on pytest's pythonpath?" if isinstance(error, ModuleNotFoundError) else ""
-        raise BadParam(key, f"{target!r} cannot be used: {error!r}{hint}") from error
+        require_callable(params["target"])
+    except ValueError as error:
+        raise BadParam("target", str(error)) from error
+    return params
 
 
 def _python(check: Check, context: CheckContext) -> CheckResult:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.scoring.runners.command import run_command
-from pytest_tfgrpo.scoring.runners.node_test import run_node_tests
+from pytest_tfgrpo.scoring.runners.javascript.jest_and_vitest import run_jest, run_vitest
+from pytest_tfgrpo.scoring.runners.javascript.node_test import run_node_tests
 from pytest_tfgrpo.scoring.runners.protocol import Runner, RunProblem, SuiteRequest, SuiteRun
 from pytest_tfgrpo.scoring.runners.python.pytest_runner import run_pytest
-from pytest_tfgrpo.scoring.runners.vitest import run_jest, run_vitest
 
 RUNNERS: dict[str, Runner] = {
     "command": run_command,

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.scoring.runners import command as command_runner
-from pytest_tfgrpo.scoring.runners import node_test, vitest
 from pytest_tfgrpo.scoring.runners.command import run_command
 from pytest_tfgrpo.scoring.runners.deciding_files import DecidingFiles
 from pytest_tfgrpo.scoring.runners.edits.canary_files import _called, write_canaries
 from pytest_tfgrpo.scoring.runners.isolation import IsolatedProgram, IsolatedRun
+from pytest_tfgrpo.scoring.runners.javascript import jest_and_vitest, node_test
 from pytest_tfgrpo.scoring.runners.javascript import starts as starts_module
 from pytest_tfgrpo.scoring.runners.javascript.files import is_node_test, node_tests
 from pytest_tfgrpo.scoring.runners.javascript.launch import Launched
@@ -382,10 +382,10 @@ def test_jest_and_vitest_run_all_files_at_once_by_programs_of_their_own(
 ) -> None:
     asked = replace(request(tmp_path), files=("a", "b"))
     broken = Launched(reported=Reported(), problem=RunProblem.NO_REPORT, detail="why")
-    seen = launched(monkeypatch, vitest, {"a": broken})
-    for run, name in ((vitest.run_jest, "jest.cjs"), (vitest.run_vitest, "vitest.mjs")):
+    seen = launched(monkeypatch, jest_and_vitest, {"a": broken})
+    for run, name in ((jest_and_vitest.run_jest, "jest.cjs"), (jest_and_vitest.run_vitest, "vitest.mjs")):
         found = run(asked)
         assert (found.problem, found.detail) == (RunProblem.NO_REPORT, "why")
         argv, files = seen.pop()
-        assert (argv, files) == (["/bin/node", str(vitest.HERE / name)], ("a", "b"))
+        assert (argv, files) == (["/bin/node", str(jest_and_vitest.HERE / name)], ("a", "b"))
         assert Path(argv[1]).is_file()

@@ -13,7 +13,8 @@ from support.tools import require_tool
 
 from pytest_tfgrpo.harvest.proof.proven_changes import proven_changes
 from pytest_tfgrpo.scoring.runners.edits.changed_tests import with_lines
-from pytest_tfgrpo.scoring.runners.node_test import run_node_tests
+from pytest_tfgrpo.scoring.runners.javascript.jest_and_vitest import run_jest, run_vitest
+from pytest_tfgrpo.scoring.runners.javascript.node_test import run_node_tests
 from pytest_tfgrpo.scoring.runners.protocol import (
     CaseOutcome,
     Runner,
@@ -21,7 +22,6 @@ from pytest_tfgrpo.scoring.runners.protocol import (
     SuiteCommand,
     SuiteRun,
 )
-from pytest_tfgrpo.scoring.runners.vitest import run_jest, run_vitest
 
 RUNNERS: dict[str, Runner] = {"node-test": run_node_tests, "jest": run_jest, "vitest": run_vitest}
 EACH = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
