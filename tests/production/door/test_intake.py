@@ -70,6 +70,9 @@ def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(int
         assert (result.accepted, result.opted_out, result.refused) == (2, 0, {})
         (event,) = bus.replay(stream)
         assert event.id == derived_id(space, value[name])
+        loud = payload(subject, **{name: value[name].upper()})
+        assert intake.payloads(subject, [loud]).accepted == 1
+        assert bus.last(stream) == 1, "it is the same in capitals"
         checked = check_event(wrap(subject, json.loads(event.data), event_id=event.id, at=event.time))
         assert isinstance(checked, RlEvent)
         assert checked.data[name] == value[name]
@@ -78,7 +81,7 @@ def test_payloads_of_each_subject_become_events_whose_ids_follow_from_theirs(int
 
 def test_nobody_else_gives_a_reward_the_id_that_the_evaluator_will_give(intake, bus):
     of = payload(REWARD)["trajectory_id"]
-    values = [payload(REWARD, reward_id=derived_id("reward", of, str(n)).upper()) for n in (1, 2)]
+    values = [payload(REWARD, reward_id=derived_id("reward", of, str(n)).upper()) for n in (1, 8)]
     values.append(payload(REWARD, reward_id=derived_id("reward", of, "77"), metadata={"revision": 77}))
     result = intake.payloads(REWARD, values)
     assert [one.pointer for one in result.refused.values()] == ["/reward_id"] * 3
@@ -101,6 +104,8 @@ def test_what_is_refused_is_named_by_its_place_and_kept_redacted(intake, bus):
     assert [letter.code for letter in letters] == ["schema", "schema", "not_finite", "schema"]
     assert letters[0].pointer == "/rating"
     assert letters[0].subject == FEEDBACK
+    assert letters[0].message == result.refused[1].message != ""
+    assert [letter.size for letter in letters[1:2]] == [1]
     assert json.loads(letters[0].data)["text"].startswith("my key [redacted:")
 
 

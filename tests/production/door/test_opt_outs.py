@@ -251,9 +251,42 @@ def test_a_payload_opts_out_by_its_metadata(intake, bus):
     values = [
         payload(TRAJECTORY, metadata={"opt_out": 1}),
         payload(TRAJECTORY, metadata={"opt_out": False}),
+        payload(TRAJECTORY, metadata={"tfgrpo.opt_out": "yes"}),
     ]
     result = intake.payloads(TRAJECTORY, values)
-    assert (result.accepted, result.opted_out) == (1, 1)
+    assert (result.accepted, result.opted_out) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"metadata": {"session_id": " chat-99 "}},
+        {"session_id": "chat-99"},
+        {"metadata": {"user": "ann-7"}},
+        {"metadata": {"user_ref": "ann-7"}},
+        {"metadata": {"user_id": 4711}},
+        {"user_id": "ann-7"},
+    ],
+)
+def test_a_payload_names_its_session_and_user_in_its_metadata_or_itself(intake, opt_outs, given):
+    for user in ("ann-7", "4711"):
+        opt_outs.add(user=user)
+    opt_outs.add(session="chat-99")
+    other = payload(FEEDBACK, session_id="other", metadata={})
+    assert intake.payloads(FEEDBACK, [other]).accepted == 1
+    assert intake.payloads(FEEDBACK, [{**other, **given}]).opted_out == 1
+
+
+def test_a_run_that_ended_after_its_user_was_forgotten_is_taken(intake, bus, scrubber):
+    at = row_since("2025-12-08T13:00:00Z")
+    bus.table(STATE).put(forgotten_key("user", scrubber.user_ref("ann")), at, 0)
+    begun = payload(
+        TRAJECTORY,
+        metadata={"user_id": "ann"},
+        start_timestamp="2025-12-08T12:59:00Z",
+        end_timestamp="2025-12-08T13:01:00Z",
+    )
+    assert intake.payloads(TRAJECTORY, [begun]).accepted == 1
 
 
 def test_what_was_forgotten_does_not_come_back_and_a_user_may_start_anew(intake, bus, scrubber):

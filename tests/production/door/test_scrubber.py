@@ -45,6 +45,50 @@ def test_an_identity_is_kept_or_replaced_as_a_whole(scrubber):
     assert scrubber.identity("mail of ann@example.com") != scrubber.identity("mail of bob@example.com")
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "session_id",
+            "conversation_id",
+            "thread_id",
+            "trajectory_id",
+            "feedback_id",
+            "reward_id",
+            "agent_id",
+        ),
+        *("app.task_id", "agent_key", "policyVersion", "app.lessons"),
+    ],
+)
+def test_what_joins_events_is_one_word_wherever_it_stands(scrubber, key):
+    mail = "ann@example.org"
+    assert scrubber.value(key, mail) == scrubber.opaque(mail)
+    assert scrubber.attribute("metadata", {key: mail}) == {key: scrubber.opaque(mail)}
+    raw = f'{{"{key}": "{mail}", "x'.encode()
+    assert scrubber.opaque(mail) in scrubber.document(raw)
+
+
+def test_addresses_are_taken_out_where_that_is_said():
+    text = "it came from 203.0.113.77 today"
+    assert LoopScrubber(b"k" * 32).text(text) == text
+    assert "203.0.113.77" not in LoopScrubber(b"k" * 32, addresses=True).text(text)
+
+
+def test_an_attribute_that_comes_again_under_another_name_is_judged_by_that(scrubber):
+    text = json.dumps(["where is my order 7?", "ann-7"])
+    assert scrubber.attribute("Note", text) == scrubber.attribute("note", text)
+    users = json.loads(scrubber.attribute("user_ids", text))
+    assert users[1] == scrubber.user_ref("ann-7")
+    assert json.loads(scrubber.attribute("notes", text))[1] == "ann-7"
+
+
+def test_a_user_is_one_however_much_space_is_around(scrubber):
+    assert scrubber.user_ref(" ann \n") == scrubber.user_ref("ann")
+    assert scrubber.value("user_id", " ") == " "
+    scrubbed = "[Scrubbed due to 'session']"
+    assert scrubber.value("user_id", scrubbed) == scrubbed
+
+
 def test_an_opaque_id_is_replaced_as_a_whole_and_a_key_or_text_is_not(scrubber):
     call = "call_Ab3dEf6hIj9kLm2nOp5qRs8t"
     assert scrubber.value("tool_call_id", call) == scrubber.value("id", call) == scrubber.identity(call)
@@ -144,6 +188,17 @@ def test_what_is_read_from_spans_of_real_instrumentations_is_the_same_but_for_th
 def test_a_user_is_found_in_what_is_not_quite_json(scrubber, key):
     sessions, users = scrubber.named(f'{{"{key}": "ann", "session_id": "s1", "other": "x"'.encode())
     assert (sessions, users) == (["s1"], ["ann"])
+    more = f'{{"{key}": 4711, "Conversation.Id": 17, "{key}": "bob", "sessionId": "s2"'.encode()
+    assert scrubber.named(more) == (["17", "s2"], ["4711", "bob"])
+
+
+def test_what_is_no_payload_is_cut_to_so_many_bytes(scrubber):
+    for given in (
+        b"no json " * 1000,
+        json.dumps({"text": "some words " * 1000}).encode(),
+        {"text": "w " * 9000},
+    ):
+        assert 500 < len(scrubber.document(given, 1000).encode()) <= 1000
 
 
 @pytest.mark.parametrize(

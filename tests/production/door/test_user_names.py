@@ -46,9 +46,13 @@ NAMED: dict[str, dict[str, Any]] = {
     "header of an end user": {"http.request.header.x_end_user": USER},
     "URL": {"url.full": f"https://shop.example/?user_id={USER}&n=1"},
     "profile": {"user": {"profile": {"id": USER}}},
+    "query": {"url.query": f"n=1&user_id={USER}"},
+    "target": {"http.target": f"/shop?user_id={USER}"},
+    "second of a list": {"app.user_ids": ["bob-1", USER]},
+    **{name: {name: json.dumps({"user_id": USER})} for name in ("baggage", "extra_body", "app.config")},
     "request": {"request_data": json.dumps({"model": "m", "messages": [], "user": USER})},
 }
-WHOLE = [name for name in NAMED if name != "JSON in JSON"]
+WHOLE = [name for name in NAMED if name not in ("JSON in JSON", "second of a list")]
 
 
 @pytest.mark.parametrize("resource", [False, True])
@@ -88,6 +92,9 @@ def test_who_opted_out_is_left_out_by_every_name(intake: Intake, bus: Bus, opt_o
         ("sender", '{"user":"assistant"}'),
         ("db.user", "postgres"),
         ("db.connection.user", "postgres"),
+        *((f"{part}.user", "root") for part in ("host", "ssh", "os", "k8s", "container")),
+        *(("app.user", role) for role in ("Assistant", "developer", "tool", "ai", "human", "system")),
+        ("app.user", "x" * 257),
         ("user_count", "17"),
         ("is_user", "yes"),
         ("superuser", "no"),
@@ -144,6 +151,48 @@ def test_names_that_somebody_adds_are_users_too(bus: Bus, attributes: dict[str, 
     assert scrubber.user_ref(USER).encode() in event.data
     opt_outs.add(user=USER)
     assert intake.spans([given]).opted_out == 1
+
+
+@pytest.mark.parametrize(
+    "nobody", ["Anonymous", "n/a", "null", "NONE", "nil", "undefined", " unknown ", "", " ", None, True, 1.5]
+)
+def test_who_is_nobody_is_no_user(nobody: object):
+    given = {"user.id": nobody, "app.user_ids": [nobody], "metadata": json.dumps({"user_id": nobody})}
+    assert UserNames().named([given]) == []
+
+
+@pytest.mark.parametrize(
+    "part", ["container", "db", "host", "k8s", "network", "os", "process", "server", "ssh"]
+)
+def test_the_user_of_a_machine_is_none_whom_a_span_is_about(part: str):
+    assert UserNames().named([{f"{part}.user.name": "root", f"{part}.user.id": 0}]) == []
+
+
+def test_a_name_has_256_characters_at_most_where_it_may_be_a_text():
+    assert UserNames().named([{"app.user": " " + "x" * 256}, {"app.usr": "y" * 257}]) == ["x" * 256]
+
+
+@pytest.mark.parametrize("key", ["args", "arguments", "content", "kwargs", "outputs", "result", "tools"])
+def test_what_a_call_was_about_names_nobody(key: str):
+    inner = {"user_id": "bob-1", "deeper": {"user_id": "bob-2"}}
+    assert UserNames().named([{"metadata": {key: inner}}, {"metadata": json.dumps({key: inner})}]) == []
+    assert (
+        UserNames().named([{f"{part}.parameters": json.dumps(inner) for part in ("tool", "function")}]) == []
+    )
+
+
+def test_of_several_names_the_surest_counts():
+    names = UserNames(["customer.id"])
+    given = {
+        "metadata.user_api_key_user_id": "payer",
+        "app.user_email": "mail",
+        "app.user_id": "id",
+        "app.end_user": "end",
+        "user.id": "known",
+        "customer.id": "ours",
+    }
+    assert names.named([given]) == ["ours", "known", "end", "id", "mail", "payer"]
+    assert names.named([{"app.user_id": "x-1", "user.id": "y-1", "app.user_email": "y-1"}]) == ["y-1", "x-1"]
 
 
 def test_attributes_are_left_as_they_were_given(intake: Intake):
