@@ -69,6 +69,9 @@ def test_gains_of_whole_families_take_more() -> None:
     assert (pairs["families"], alone["families"]) == (20, 40)
     uneven = [value["detectable_uneven"] or 0 for value in (alone, pairs)]
     assert (alone["detectable"] or 0) < uneven[0] < uneven[1]
+    eight, sixteen = (found(evenly(40, [1, 0]), sweep=16, family=size) for size in (2, 1))
+    assert (eight["families"], sixteen["families"]) == (8, 16)
+    assert (eight["detectable_uneven"] or 0) > (sixteen["detectable_uneven"] or 0)
 
 
 def test_more_than_is_left_cannot_be_uneven_and_is_said_so() -> None:
@@ -131,13 +134,18 @@ def test_errors_are_no_part_of_it() -> None:
 
 def test_the_plan_is_counted_in_rollouts() -> None:
     assert found(evenly(10, [1, 0]), sweep=10, group_size=2, epochs=3)["rollouts_per_claim"] == [90, 140]
-    old = {key: value for key, value in SETTINGS.items() if key != "sample_size"}
     known = scenarios(["s0", "s1"], 8)
     groups = make_result(evenly(2, [1, 0]), mode="train", scenarios=known).groups
-    value = headroom(known, old, groups)
-    assert value is not None
-    assert value["rollouts_per_claim"] is None
+    for lacks in ("acceptance", "acceptance_rollouts", "baseline_sweep", "epochs", "sample_size", "seed"):
+        old = {key: value for key, value in SETTINGS.items() if key != lacks}
+        value = headroom(known, old, groups)
+        assert value is not None
+        assert value["rollouts_per_claim"] is None
     assert headroom_text(value).endswith("in 4 of 5 runs")
+
+
+def test_without_a_number_of_its_own_a_sweep_has_as_many_rollouts_as_a_group() -> None:
+    assert found(evenly(10, [1, 0]), eval_rollouts=None, group_size=3)["rollouts"] == 3
 
 
 def unsolved(call: Any) -> str:
@@ -196,6 +204,7 @@ def test_a_run_that_trained_in_an_earlier_phase_is_beyond_it(mode: Any, tmp_path
     assert told[0].startswith("headroom: 0 of 8")
     earlier = [make_result({"eval-0": [1]}, mode="baseline"), make_result({"train-0": [1]}, mode=mode)]
     assert look_ahead(job, phase, groups, earlier) == (("", "") if mode == "train" else told)
+    assert look_ahead(job, replace(phase, mode="evidence"), groups) == ("", "")
     drafted = replace(job, resumed=JournalContents(candidates={phase.epoch: cast("Any", None)}))
     assert look_ahead(drafted, phase, groups) == ("", "")
     other = replace(job, resumed=JournalContents(candidates={phase.epoch + 1: cast("Any", None)}))

@@ -60,6 +60,11 @@ def test_few_families_are_never_whole_in_the_dev_split() -> None:
     assert not unseen_families(found)
 
 
+def test_eight_families_are_the_fewest_of_which_one_is_whole() -> None:
+    assert len(unseen_families(with_dev(suite(families=8, each=5), 0.5))) == 5
+    assert not unseen_families(with_dev(suite(families=7, each=6), 0.5))
+
+
 def test_a_family_larger_than_a_third_of_the_dev_split_is_never_whole() -> None:
     found = with_dev(suite(families=8, each=20), 0.2)
     assert len(dev(found)) == 32
