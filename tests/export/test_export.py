@@ -635,6 +635,19 @@ def test_a_rollout_without_a_reward_of_its_own_and_one_below_the_least_are_left_
         exported(tmp_path, "preference", min_reward=0.51)
 
 
+def test_what_is_left_out_of_several_groups_is_counted_together(tmp_path: Path) -> None:
+    scenarios = [make_scenario(name) for name in "abc"]
+    groups = [
+        make_training_group([1.0, 0.5, low], s) for s, low in zip(scenarios, (0.0, 0.1, 1.0), strict=True)
+    ]
+    run_of(tmp_path, *groups, scenarios=scenarios)
+    rows, said = exported(tmp_path, min_reward=0.75)
+    assert (len(rows), left_out(said)) == (4, "below the least reward 5")
+    flat = [make_training_group([1.0, 1.0], s) for s in scenarios[:2]]
+    _, said = exported(run_of(tmp_path, *flat, groups[2], scenarios=scenarios), "preference")
+    assert left_out(said) == "groups without a pair 2"
+
+
 def test_a_secret_in_the_text_of_the_system_is_found_too(tmp_path: Path) -> None:
     pack = make_pack(system=f"Use {SECRET}.")
     scenarios = [make_scenario("a"), make_scenario("b")]
