@@ -241,6 +241,10 @@ def test_what_a_resumed_run_made_again_counts_as_it_was_at_last(tmp_path: Path) 
         ("r1", 1.0, "ok"),
     ]
     assert left_out(said) == "made again after a resume 1"
+    twice = [*repeated, ("resume", {}), *repeated]
+    cut = [("abandoned", to_wire(make_rollout(n, None, status="cancelled"))) for n in (7, 8)]
+    rows, said = exported(write_run(tmp_path, [*group_events(before), ("resume", {}), *twice, *cut]))
+    assert (len(rows), left_out(said)) == (2, "cancelled 2, made again after a resume 2")
     rows, said = exported(write_run(tmp_path, [*group_events(before), group_events(after)[-1]]))
     assert ([row["reward"] for row in rows], left_out(said)) == ([0.0, 1.0], "nothing")
 
