@@ -132,6 +132,8 @@ def test_three_tasks_of_one_text_are_a_kind_and_two_are_none() -> None:
     ]
     assert ungrouped([*sums(20), *told]).startswith("23 of 23 eval scenarios")
     assert ungrouped([*sums(20), *told[:2]]).startswith("20 of 22 eval scenarios")
+    lines = [replace(s, prompt=s.prompt.replace("greet ", "greet\n")) for s in told]
+    assert ungrouped([*sums(20), *lines]).startswith("23 of 23 eval scenarios")
 
 
 def test_conversations_that_share_a_greeting_are_not_alike() -> None:

@@ -295,6 +295,10 @@ def test_a_domain_gets_its_own_pack_else_that_of_every_domain_else_the_packaged_
 def test_a_pack_that_is_written_loads_as_it_was(tmp_path, changes):
     pack = load_pack(write(tmp_path / "a" / "text-pack", **changes))
     assert load_pack(write_pack(tmp_path / "b", pack)) == pack
+    assert (pack.version, pack.place) == (
+        changes.get("version", ""),
+        changes.get("policy", {}).get("place", "system"),
+    )
 
 
 def test_a_rewritten_pack_has_a_stamp_of_its_own_and_loads(tmp_path):

@@ -342,6 +342,7 @@ def test_a_table_is_read_filtered_ranked_and_saved() -> None:
     assert [row["order"] for row in rows] == ["A1", "A3"]
     assert call("pick_column", table, "the amount column") == ({"column": "amount"}, [10, 2.5, 4])
     assert call("top_row", table, "by amount")[1]["order"] == "A1"
+    assert tables_.pick_column([{"n": 0}, {"n": ""}, {"m": 1}, {"n": 2}], "n") == [0, "", 2]
     written: dict[str, str] = {}
     assert call("save_file", rows, "as ann.csv", written=written) == ({"file": "ann.csv"}, "ann.csv")
     assert written == {"ann.csv": "order,customer,amount\nA1,Ann Lee,10\nA3,ann lee,4\n"}
