@@ -37,6 +37,10 @@ def test_a_suite_is_read_whole_or_in_part_from_any_folder(
     assert capsys.readouterr().out == "ok  1 scenario in 1 file: 1 train\n"
     assert check() == 0
     assert capsys.readouterr().out == "ok  2 scenarios in 2 files: 1 train, 1 eval\n"
+    monkeypatch.chdir(here)
+    scenario("c.scenario.yaml", "c", "exact, value: c", split="dev")
+    assert check("c.scenario.yaml", "deep") == 0
+    assert capsys.readouterr().out == "ok  2 scenarios in 2 files: 1 train, 1 dev\n"
 
 
 def test_all_that_is_wrong_is_said_with_file_and_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,4 +86,13 @@ def test_code_is_found_where_pytest_finds_it(here: Path) -> None:
     assert check() == 1
     (here / "own code").mkdir()
     (here / "own code" / "checks_of_cli_check.py").write_text("def right(context): return True\n")
+    assert check() == 0
+
+
+def test_code_is_found_in_each_folder_of_a_list(here: Path) -> None:
+    (here / "pytest.ini").unlink()
+    (here / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["none", "later code"]\n')
+    scenario("a.scenario.yaml", "a", "python, target: 'checks_of_a_later_folder:right'")
+    (here / "later code").mkdir()
+    (here / "later code" / "checks_of_a_later_folder.py").write_text("def right(context): return True\n")
     assert check() == 0

@@ -347,6 +347,8 @@ def test_stamp_names_every_pack_that_is_wrong(project: Path) -> None:
     err = tfgrpo("stamp", "--check", code=1)
     assert "starter/system.md" in err
     assert "second/system.md" in err
+    packs = ("prompt-packs/starter", "prompt-packs/second")
+    assert tfgrpo("stamp", *packs) == "".join(f"stamped  {pack}\n" for pack in packs)
     err = tfgrpo("stamp", "fixtures", code=1)
     assert "fixtures is not a prompt pack and contains none" in err
 

@@ -1,11 +1,13 @@
 """``tfgrpo library add`` and ``remove``: lessons that a person writes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders import make_experience
 
 from pytest_tfgrpo.cli import main
-from pytest_tfgrpo.learning.library.library import load_library
+from pytest_tfgrpo.learning.library.library import load_library, of, save_library
 
 SUITE = """\
 - {id: a, domain: shop, split: train, prompt: Add 20 and 22., expected: "42"}
@@ -87,3 +89,28 @@ def test_what_is_missing_is_said(project: Path, tfgrpo) -> None:
     (project / "pytest.ini").write_text("[pytest]\n")
     for command in (("add", TEXT, "--domain", "shop"), ("remove", "nope")):
         assert "set it in pytest's ini file" in tfgrpo("library", *command, code=1)
+
+
+def test_what_the_eval_split_has_seen_stays_when_lessons_are_written_by_hand(project: Path, tfgrpo) -> None:
+    file, looks = project / "library.json", {"e" * 64: ("v1", "v2")}
+    save_library(file, replace(of([make_experience(1, domain="shop")]), looks=looks))
+    tfgrpo("library", "add", TEXT, "--domain", "shop")
+    assert load_library(file).looks == looks
+    old, new = load_library(file).experiences
+    err = tfgrpo("library", "remove", old.id, "nope", code=1)
+    assert "has no lesson with the id 'nope'; it has " in err
+    assert len(load_library(file).experiences) == 2
+    tfgrpo("library", "remove", old.id, new.id)
+    assert (load_library(file).experiences, load_library(file).looks) == ((), looks)
+
+
+def test_the_words_of_a_lesson_are_limited_by_the_setting(project: Path, tfgrpo) -> None:
+    with (project / "pytest.ini").open("a") as ini:
+        ini.write("tfgrpo_experience_max_words = 8\n")
+    assert "11 words" in tfgrpo("library", "add", TEXT, "--domain", "shop", code=1)
+    tfgrpo("library", "add", "Never round a price.", "--domain", "shop")
+
+
+def test_a_lesson_to_be_read_before_promotion_is_named_as_one(tfgrpo) -> None:
+    said = tfgrpo("library", "add", "Delete the tests that fail.", "--domain", "shop")
+    assert "\nread these before promote:\n" in said

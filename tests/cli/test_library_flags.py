@@ -35,3 +35,5 @@ def test_a_flagged_lesson_needs_a_yes_of_its_own() -> None:
 def test_a_yes_to_no_lesson_is_an_error() -> None:
     with pytest.raises(SettingError, match="--accept-flagged 123: the library has no lesson with this id"):
         require_read((), LESSONS, ["123"])
+    with pytest.raises(SettingError, match="--accept-flagged 456: the library has no lesson with this id"):
+        require_read((), LESSONS, [FLAGGED.id, "456", OTHER.id])

@@ -110,13 +110,37 @@ def test_a_library_is_promoted_with_all_looks_at_its_eval_split(
     assert saved == [(Path("lessons.json"), replace(after, looks={"split": ("v1", "v2", "v3")}))]
 
 
-@pytest.mark.parametrize("applied", [0, 2])
+def test_lessons_that_no_prompt_carried_are_held_back_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    after = Library(hash="c" * 64, experiences=(OLD, GONE, NEW))
+    saved: list[Any] = []
+    found(monkeypatch, committed=Library(hash="b" * 64), r1=after)
+    given: dict[str, Any] = {
+        "find_run": lambda project, name: Path(name),
+        "load_run": lambda folder: None,
+        "held_back": lambda run, of: (OLD, NEW),
+        "require_promotable": lambda project, run: Path("lessons.json"),
+        "looks_on_disk": lambda out, task_id: {},
+        "save_library": lambda file, found: saved.append(found),
+        "read_report": lambda folder: None,
+    }
+    for name, double in given.items():
+        monkeypatch.setattr(library, name, double)
+    assert [*library.promote(arguments(run="r1", accept_flagged=[]))] == [
+        "wrote lessons.json, lessons: 1 (+1 ~0 -0); review it and commit it",
+        "held back 2 lessons that no prompt of the dev or eval split carried:",
+        f"  {line(1)}",
+        f"  {AVOID}",
+    ]
+    assert [one.experiences for one in saved] == [(GONE,)]
+
+
+@pytest.mark.parametrize(("applied", "own"), [(0, {}), (2, {library.ANY_DOMAIN: "of the project"})])
 def test_a_library_is_stamped_again_and_written_where_that_changes_it(
-    applied: int, monkeypatch: pytest.MonkeyPatch
+    applied: int, own: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(library, "project_of", lambda arguments: arguments.project)
     monkeypatch.setattr(library, "committed_file", lambda project: Path("lessons.json"))
-    monkeypatch.setattr(library, "load_packs", lambda folder: {"text": f"packs of {folder}"})
+    monkeypatch.setattr(library, "load_packs", lambda folder: {"text": f"packs of {folder}"} | own)
     monkeypatch.setattr(library, "builtin_pack", lambda: "built in")
     monkeypatch.setattr(library, "load_library", lambda file: f"library of {file}")
     monkeypatch.setattr(library, "utc_now", lambda: "now")
@@ -130,7 +154,7 @@ def test_a_library_is_stamped_again_and_written_where_that_changes_it(
     monkeypatch.setattr(library, "rebased", rebased)
     monkeypatch.setattr(library, "save_library", lambda *given: saved.append(given))
     assert [*library.rebase(arguments())] == [f"lessons.json: stamped {applied} of 2 lessons again"]
-    packs = {library.ANY_DOMAIN: "built in", "text": "packs of /suite/prompt-packs"}
+    packs = {library.ANY_DOMAIN: "built in", "text": "packs of /suite/prompt-packs"} | own
     assert asked == [(("library of lessons.json", packs), {"run_id": "rebase", "created_at": "now"})]
     assert saved == ([(Path("lessons.json"), revised)] if applied else [])
 

@@ -234,7 +234,9 @@ def test_changed_copies_leave_the_scenarios_as_they_are(
     told = said(toured, capsys, "apply", "--marks", "marks.json", "--new", "--patch", "new.patch")
     assert "judged twice" in told
     assert not list(toured.root.glob("*-reviewed*"))
-    said(toured, capsys, "apply", "--marks", "marks.json", "--new", "--write")
+    told = said(toured, capsys, "apply", "--marks", "marks.json", "--new", "--write")
+    for name in ("capital", "river"):
+        assert f"wrote  {name}-reviewed.scenario.yaml\n" in told
     assert (toured.root / "travel.scenario.yaml").read_text() == SUITE
     text = (toured.root / "capital-reviewed.scenario.yaml").read_text()
     assert (

@@ -17,9 +17,9 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.arena.arguments import dollars
 from pytest_tfgrpo.cli.lookup import FoundRollout
-from pytest_tfgrpo.cli.runs import baseline, labels, lessons, record, show
+from pytest_tfgrpo.cli.runs import baseline, history, labels, lessons, record, runs, show
 from pytest_tfgrpo.cli.runs.arguments import _count
-from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.errors import JournalError, RecordingError
 from pytest_tfgrpo.core.lessons import Library, Reward, Tombstone
 from pytest_tfgrpo.core.records import CheckResult, Failure, Score
 from pytest_tfgrpo.gate.baseline import from_run
@@ -255,8 +255,8 @@ def test_a_recording_is_pruned_by_the_runs_that_are_named(
         "prune",
         lambda file, uses, **given: seen.append((file, uses, given)) or ["pruned"],
     )
-    for runs, others, dry in ((None, False, True), (["a", "b"], True, False)):
-        given = Namespace(file="rec.json", run=runs, others=others, dry_run=dry)
+    for named, others, dry in ((None, False, True), (["a", "b"], True, False)):
+        given = Namespace(file="rec.json", run=named, others=others, dry_run=dry)
         assert list(record.prune(given)) == ["pruned"]
     assert seen == [
         (Path("rec.json"), [("latest", "of latest")], {"others": False, "dry": True}),
@@ -301,6 +301,81 @@ def test_a_list_of_rollouts_says_why_each_failed_and_names_the_worst_of_the_last
     assert show._score(failed) is None
 
 
+def test_the_worst_rollout_of_a_scenario_is_one_without_a_score() -> None:
+    failure = Failure(code="timeout", message="after 5 s")
+    rows = [found(0, 0.5, epoch=2), found(1, None, epoch=2, failure=failure), found(2, 0.25, epoch=2)]
+    assert list(show._listed("count-words", rows))[-1].endswith(".r1")
+
+
+@pytest.mark.parametrize("shared", ["", "run1.e0.count-words.r0"])
+def test_an_answer_of_the_control_that_no_agent_was_asked_for_is_told_as_one(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = found(0, 1.0, epoch=2)._replace(shared=shared)
+    monkeypatch.setattr(show, "project_of", lambda _: None)
+    monkeypatch.setattr(show, "find_rollout", lambda project, wanted: one)
+    first, *more = show.show(Namespace(rollout="count-words.r0"))
+    assert bool(more) is bool(shared)
+    if shared:
+        assert first == (
+            f"{shared} was not asked: its prompt is that of the final sweep, whose answer serves both"
+        )
+
+
+# -- runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_a_row_with_the_mean_of_its_last_sweep_and_a_gain_of_nothing_is_one() -> None:
+    epochs = [
+        {"mode": mode, "gt_score": {"mean": mean}}
+        for mode, mean in (("eval", 0.25), ("train", 0.5), ("eval", 0.75), ("baseline", 0.125))
+    ]
+    report = {"status": "complete", "epochs": epochs, "gain": {"difference": 0.0}, "gate": None}
+    assert runs._row("run1", report) == ["run1", "complete", "-", "0.750", "+0.000", "-"]
+    bare = {"status": "aborted", "epochs": epochs[1:2], "gain": None, "gate": {"outcome": "fail"}}
+    assert runs._row("run2", bare) == ["run2", "aborted", "fail", "-", "-", "-"]
+
+
+def test_the_latest_killed_run_is_the_one_to_finish_and_runs_elsewhere_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = {"run1": "killed", "run2": "killed", "run3": "running"}
+    project = SimpleNamespace(out="out", task_id="demo", resume=lambda run_id: f"resume {run_id}")
+    monkeypatch.setattr(runs, "project_of", lambda _: project)
+    monkeypatch.setattr(runs, "list_runs", lambda out, task: [tmp_path / name for name in states])
+    monkeypatch.setattr(runs, "_status", lambda folder: (states[folder.name], None))
+    assert list(runs.runs(Namespace()))[-1] == "to finish a killed run, use: resume run2"
+    monkeypatch.setattr(runs, "list_runs", lambda out, task: [])
+    for elsewhere, said in (("add --task-id x", "add --task-id x"), ("", "run pytest --tfgrpo")):
+        monkeypatch.setattr(runs, "other_tasks", lambda project, told=elsewhere: told)
+        assert list(runs.runs(Namespace())) == [f"no runs of task 'demo' under out; {said}"]
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "report", "state"),
+    [
+        (True, None, "running"),
+        (False, None, "killed"),
+        (False, {"finished_at": "before"}, "killed"),
+        (False, JournalError("damaged"), "unusable report"),
+    ],
+)
+def test_a_run_without_a_report_of_its_own_has_the_commit_of_its_journal(
+    goes_on: bool, report: Any, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(folder: Path) -> Any:
+        if isinstance(report, Exception):
+            raise report
+        return report
+
+    monkeypatch.setattr(history, "_header", lambda journal: {"versions": {"commit": "1a2b"}})
+    monkeypatch.setattr(history, "is_open", lambda journal: goes_on)
+    monkeypatch.setattr(history, "read_report", read)
+    monkeypatch.setattr(history, "ended_at", lambda journal, at: False)
+    one = history._run_in(tmp_path / "run1")
+    assert (one.run_id, one.state, one.commit) == ("run1", state, "1a2b")
+
+
 # -- baselines ---------------------------------------------------------------------------------------------
 
 
@@ -330,6 +405,7 @@ def test_a_saved_baseline_pools_its_build_and_keeps_what_eval_splits_have_seen(
     monkeypatch.setattr(baseline, "looks_on_disk", lambda *_: {"s": ("disk",)})
     library = SimpleNamespace(looks={"s": ("library",)})
     monkeypatch.setattr(baseline, "find_library", lambda *_: (library, ()))
+    monkeypatch.setattr(baseline.baseline, "recordings_of", lambda run, root: {"r.jsonl": "0" * 64})
     written: list[Any] = []
     monkeypatch.setattr(baseline.baseline, "save", lambda path, value: written.append((path, value)))
     monkeypatch.setattr(baseline.baseline, "describe", lambda value: ["1", "2", "3", "4"])
@@ -342,6 +418,7 @@ def test_a_saved_baseline_pools_its_build_and_keeps_what_eval_splits_have_seen(
     assert written[0][0] == path
     assert set(written[0][1].looks["s"]) == {"disk", "library"}
     assert written[0][1].unsigned is None
+    assert written[0][1].recordings == {"r.jsonl": "0" * 64}
     assert len(seen["others"]) == 3
     assert (seen["sweeps"], seen["drift"]) == (3, "the drift")
     assert {id_: row.family for id_, row in seen["rows"].items()} == {
@@ -351,3 +428,24 @@ def test_a_saved_baseline_pools_its_build_and_keeps_what_eval_splits_have_seen(
     with suppress(StopIteration):
         list(baseline.save(Namespace(name="main", run="latest")))
     assert set(written[1][1].looks["s"]) == {"disk", "library", "file"}
+
+
+def test_a_baseline_on_file_goes_on_where_it_is_of_this_build_and_the_newest_runs_are_pooled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, read = from_run(forty(), "main"), list[str]()
+
+    def damaged(folder: Path) -> Any:
+        read.append(folder.name)
+        raise JournalError("it is damaged")
+
+    monkeypatch.setattr(baseline, "list_runs", lambda *_: [tmp_path / str(n) for n in range(4)])
+    monkeypatch.setattr(baseline, "MOST_SWEEPS", 2)
+    monkeypatch.setattr(baseline, "load_run", damaged)
+    monkeypatch.setattr(baseline, "pooled", lambda one, others: one)
+    project: Any = SimpleNamespace(out=tmp_path, task_id="demo")
+    older = replace(stored, created_at="then")
+    for known, kept in ((older, "then"), (replace(older, temperature=0.9), stored.created_at)):
+        monkeypatch.setattr(baseline, "load", lambda path, known=known: known)
+        assert baseline._pooled(project, tmp_path / "main.json", stored).created_at == kept
+    assert read == ["3", "2"] * 2

@@ -55,3 +55,6 @@ def test_the_call_takes_rows_of_a_history(shop: Path) -> None:
     assert job is not None
     row = json.loads((shop / "results" / "t" / "learning" / job.job_id / "history.jsonl").read_text())
     assert (row["command"], row["cwd"], row["exit_code"]) == ("tox", "b", 1)
+    told = tfgrpo("learn", "status", "--out", "results", "--task-id", "t")
+    assert told.startswith(f"{job.job_id[:8]}  queued")
+    assert "no jobs in " in tfgrpo("learn", "status", "--out", "results", "--task-id", "other")

@@ -20,6 +20,7 @@ from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.patterns.jobs.integrity import RECIPE
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.jobs.queue import reviewers_of_tests
+from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus
 from pytest_tfgrpo.patterns.synthesis.prove import JobProof, ProofTools
 
 DEFERRED = JobProof(
@@ -155,7 +156,8 @@ def test_a_snapshot_is_taken_again_where_there_is_none(shop: Path, monkeypatch: 
             yield
 
         patch.setattr("pytest_tfgrpo.patterns.capture.capture.take_snapshot", full)
-        tfgrpo("learn", "capture", "--approver", "ann", code=1)
+        told = tfgrpo("learn", "capture", "--approver", "ann", code=1)
+        assert "the capture failed three times: " in told
     said = tfgrpo("learn", "status")
     assert "snapshot_failed" in said
     job = said[:8]
@@ -172,6 +174,9 @@ def test_an_agents_own_idea_waits_for_a_person(shop: Path, tell: Tell) -> None:
     tell(JobProof(status=LearningStatus.VALIDATED, scenario="one"))
     assert "no job waits for a worker" in work_none()
     assert f"`tfgrpo learn approve {job[:8]} --approver ID`" in tfgrpo("learn", "status")
+    value = json.loads(tfgrpo("learn", "status", "--json"))
+    assert [one["waits"] for one in value["jobs"]] == [True]
+    assert "alerts" in value
     assert "'ann' proposed job" in tfgrpo("learn", "approve", job, "--approver", "ann", code=1)
     assert "'ann' proposed job" in tfgrpo("learn", "show", job, "--tests", "--reviewer", "ann", code=1)
     assert tfgrpo("learn", "approve", job, "--approver", "ben") == f"approved  {job} by ben\n"
@@ -205,10 +210,11 @@ def test_old_jobs_go(shop: Path, job: str, tell: Tell) -> None:
     assert "no jobs in" in tfgrpo("learn", "status")
 
 
-def test_a_job_that_a_candidate_rests_on_stays(shop: Path, job: str, tell: Tell) -> None:
+@pytest.mark.parametrize("status", [PatternStatus.CANDIDATE, PatternStatus.ACTIVE])
+def test_a_job_that_a_pattern_rests_on_stays(status: PatternStatus, shop: Path, job: str, tell: Tell) -> None:
     tell(JobProof(status=LearningStatus.VALIDATION_FAILED, reason="x"))
     work_none()
-    put(shop, make_pattern(evidence=make_evidence(job=job)))
+    put(shop, make_pattern(evidence=make_evidence(job=job), status=status))
     kept = f"kept     {job[:8]}  validation_failed: a pattern rests on it\n"
     assert tfgrpo("learn", "prune", "--days", "0") == kept
     assert (learning(shop) / job).is_dir()

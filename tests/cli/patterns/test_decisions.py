@@ -77,6 +77,7 @@ def test_what_says_much_the_same_is_named(repository: Path) -> None:
         queue.note_seen(job_id(2), "ann")
     said = tfgrpo("patterns", "promote", "rows", *WHY, "--untested")
     assert f"it says much the same as {NAME}: deprecate that one if this takes its place" in said
+    assert "much the same" not in tfgrpo("patterns", "deprecate", "rows", *WHY)
 
 
 def test_answers_of_a_suite_keep_a_pattern_from_agents(repository: Path) -> None:

@@ -87,6 +87,9 @@ def test_patterns_are_found_by_words(repository: Path) -> None:
     )
     assert "dates" in tfgrpo("patterns", "search", "dates", "stored")
     assert "read-rows" not in tfgrpo("patterns", "search", "date", "stores")
+    put(repository, make_pattern("zone-first", id="p-000000000002", title="Mind the calendar"))
+    for word in ("zone", "calendar", "queries"):
+        assert "zone-first" in tfgrpo("patterns", "search", word)
     assert "no pattern is about 'moon'" in tfgrpo("patterns", "search", "moon")
     assert "no pattern is about 'dates moon'" in tfgrpo("patterns", "search", "dates", "moon")
 
@@ -99,6 +102,7 @@ def test_patterns_are_compared(repository: Path) -> None:
     rows = tfgrpo("patterns", "diff", "dates").splitlines()
     assert rows[:2] == ["--- read-rows-at-once", "+++ dates"]
     assert '+lesson: "Store dates as dates."' in rows
+    assert tfgrpo("patterns", "diff", "dates", "read-rows-at-once").splitlines()[:2] == rows[:2]
     assert tfgrpo("patterns", "diff", "dates", "dates") == "dates does not differ from dates\n"
     assert "neither committed nor has parents" in tfgrpo("patterns", "diff", "read-rows-at-once", code=1)
     (repository / ".git").rmdir()

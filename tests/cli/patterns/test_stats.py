@@ -66,6 +66,10 @@ def test_a_regression_is_noted(repository: Path) -> None:
     assert tfgrpo("patterns", "escaped", "--by", "ann") == "no change of a pattern was reverted\n"
     assert "or neither" in tfgrpo("patterns", "escaped", NAME, "--by", "ann", code=1)
     assert "1 escaped" in tfgrpo("patterns", "stats")
+    assert [one["reason"] for one in shelf.entries() if one["event"] == "escaped"] == ["wrong totals"]
+    move(shelf, NAME, "deprecated", ADA)
+    said = tfgrpo("patterns", "escaped", NAME, "--commit", commit, "--by", "bo")
+    assert said == f"already known  {NAME}  {commit[:12]}\n"
 
 
 def test_a_page_has_the_figures_and_what_lies_on_the_shelf_and_nothing_of_a_pattern_is_markup(

@@ -53,6 +53,11 @@ def test_files_of_agents_are_checked_and_brought_up_to_date(repository: Path) ->
     skill.write_text(skill.read_text() + "More.\n")
     assert "SKILL.md: somebody edited it; take that over" in tfgrpo("patterns", "sync", code=1)
     assert tfgrpo("patterns", "sync", "--force") == f"changed  .claude/skills/{NAME}/SKILL.md\n"
+    for folder in (".agents", ".claude"):
+        (repository / folder / "skills" / NAME / "SKILL.md").write_text("mine")
+    said = tfgrpo("patterns", "sync", code=1)
+    for folder in (".agents", ".claude"):
+        assert f"{folder}/skills/{NAME}/SKILL.md: " in said
 
 
 def test_learn_toml_says_what_is_kept_up_to_date(repository: Path) -> None:
