@@ -33,15 +33,9 @@ COMMANDS = (
     CommandRow("stamp", "Stamp prompt packs after a review, or verify their stamps.", "suite.stamp"),
     CommandRow("runs", "List the runs of the task, oldest first.", "runs.runs"),
     CommandRow("history", "Print the last ten runs of the task, and write a page of all.", "runs.history"),
+    CommandRow("view", "Open the page of a run in the browser; it follows a run that goes on.", "runs.view"),
     CommandRow(
-        "view",
-        "Open the page of a run in the browser; it follows a run that goes on.",
-        "runs.view",
-    ),
-    CommandRow(
-        "report",
-        "Print the report of a run and write its page, or compare it with others.",
-        "runs.report",
+        "report", "Print the report of a run and write its page, or compare it with others.", "runs.report"
     ),
     CommandRow(
         "show",
@@ -53,11 +47,7 @@ COMMANDS = (
         "Show where checks and reviewers' marks disagree, or propose changes of checks.",
         "runs.review",
     ),
-    CommandRow(
-        "replicate",
-        "Repeat the learning run with N seeds, to test the method.",
-        "runs.replicate",
-    ),
+    CommandRow("replicate", "Repeat the learning run with N seeds, to test the method.", "runs.replicate"),
     CommandRow(
         "arena",
         "Let prompt optimizers compete on one budget, and compare what they came to on the eval split.",
@@ -74,9 +64,7 @@ COMMANDS = (
     ),
     CommandRow("labels", "Correct a judge's gain by human labels of a random sample.", "runs.labels"),
     CommandRow(
-        "export",
-        "Write the training rollouts of a run as JSON lines, or a suite as tasks.",
-        "runs.export",
+        "export", "Write the training rollouts of a run as JSON lines, or a suite as tasks.", "runs.export"
     ),
     CommandRow(
         "harvest", "Make proven scenarios of the fixes in a git repository's history.", "harvest.harvest"

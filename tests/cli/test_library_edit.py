@@ -71,6 +71,14 @@ def test_a_lesson_that_is_there_is_not_added_twice(tfgrpo) -> None:
     assert "refused" in tfgrpo("library", "add", TEXT, "--domain", "shop", code=1)
 
 
+def test_checks_of_a_supplied_kind_hold_no_lesson_up(project: Path, tfgrpo) -> None:
+    (project / "more.scenario.yaml").write_text(
+        "{id: d, domain: shop, split: train, prompt: Greet., checks: [{kind: polite}]}\n"
+    )
+    assert "unknown check kind 'polite'" in tfgrpo("library", "add", TEXT, "--domain", "shop", code=1)
+    assert TEXT in tfgrpo("library", "add", TEXT, "--domain", "shop", "--kind", "polite")
+
+
 def test_a_full_domain_takes_no_more(project: Path, tfgrpo) -> None:
     with (project / "pytest.ini").open("a") as ini:
         ini.write("tfgrpo_library_cap = 1\n")

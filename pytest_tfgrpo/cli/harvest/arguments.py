@@ -5,11 +5,7 @@ from __future__ import annotations
 from pytest_tfgrpo.cli.parsers import CommandRow, Parser
 
 COMMANDS = (
-    CommandRow(
-        "init",
-        "Write a first harvest.toml, which says how tests run.",
-        "harvest.init",
-    ),
+    CommandRow("init", "Write a first harvest.toml, which says how tests run.", "harvest.init"),
     CommandRow("env", "Build the environments of a harvested suite on this machine.", "harvest.env"),
     CommandRow(
         "verify", "Prove the scenarios of a harvested suite again, from its own files.", "harvest.verify"

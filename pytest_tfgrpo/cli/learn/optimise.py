@@ -48,13 +48,7 @@ def _optimise(learning: OpenLearning, group: FixGroup, job: JobManifest) -> FixR
     if source is None:
         return found
     made = propose(
-        job,
-        folder,
-        source,
-        fix=fix,
-        agent=group.agent,
-        environ=group.environ,
-        queue=learning.queue,
+        job, folder, source, fix=fix, agent=group.agent, environ=group.environ, queue=learning.queue
     )
     if made is not None:
         waits = made.status is LearningStatus.QUEUED

@@ -17,15 +17,9 @@ COMMANDS = (
         "Watch three days of an agent become rewards, lessons and deployed versions (extra serve).",
         "loop.loop_demo",
     ),
+    CommandRow("config", "Print every setting and where it comes from, without secrets.", "loop.config"),
     CommandRow(
-        "config",
-        "Print every setting and where it comes from, without secrets.",
-        "loop.config",
-    ),
-    CommandRow(
-        "serve",
-        "Take traces and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.",
-        "loop.serve",
+        "serve", "Take traces and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.", "loop.serve"
     ),
     CommandRow(
         "proxy",
@@ -37,20 +31,14 @@ COMMANDS = (
         "Write what is served as variants for the gateway of TensorZero.",
         "loop.serving.tensorzero",
     ),
-    CommandRow(
-        "status",
-        "Print what is stored, what waits, and who does which job.",
-        "loop.status",
-    ),
+    CommandRow("status", "Print what is stored, what waits, and who does which job.", "loop.status"),
     CommandRow(
         "report",
         "Print what came in, what is missing, mean rewards, the worst kinds of task; write a page.",
         "loop.report",
     ),
     CommandRow(
-        "evidence",
-        "Write attempts of production to a file that a run learns from.",
-        "loop.training.evidence",
+        "evidence", "Write attempts of production to a file that a run learns from.", "loop.training.evidence"
     ),
     CommandRow(
         "train",
@@ -75,9 +63,7 @@ COMMANDS = (
     CommandRow("reject", "Reject a version that no user meets, so that none will.", "loop.deployment.reject"),
     CommandRow("hold", "Keep a ramp at its share until you advance it.", "loop.deployment.hold"),
     CommandRow(
-        "advance",
-        "Take the next step of a ramp without waiting, or end its hold.",
-        "loop.deployment.advance",
+        "advance", "Take the next step of a ramp without waiting, or end its hold.", "loop.deployment.advance"
     ),
     CommandRow(
         "rollback",
@@ -91,16 +77,8 @@ COMMANDS = (
         "loop.observe.dashboards",
     ),
     CommandRow("show", "Print a trajectory: turns, feedback, rewards.", "loop.show"),
-    CommandRow(
-        "forget",
-        "Overwrite all that is stored of a user or session.",
-        "loop.forget",
-    ),
-    CommandRow(
-        "import",
-        "Import files of OTLP JSON lines, and exports of Langfuse.",
-        "loop.import_files",
-    ),
+    CommandRow("forget", "Overwrite all that is stored of a user or session.", "loop.forget"),
+    CommandRow("import", "Import files of OTLP JSON lines, and exports of Langfuse.", "loop.import_files"),
     CommandRow("audit", "Print who did what, and check that the records are whole.", "loop.trust.audit"),
     CommandRow(
         "bucket-policy",
@@ -214,12 +192,7 @@ def opt_out(parser: Parser) -> None:
         add_whose(command)
         add_config(command)
     add_config(
-        add_command(
-            group,
-            "list",
-            "loop.opt_out:opt_out_list",
-            "Print who opted out and when, by pseudonym.",
-        )
+        add_command(group, "list", "loop.opt_out:opt_out_list", "Print who opted out and when, by pseudonym.")
     )
 
 

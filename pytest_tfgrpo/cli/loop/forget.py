@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.loop.loop_roles import owner_name
 from pytest_tfgrpo.cli.loop.observe.sink_roles import forget_in_sinks
-from pytest_tfgrpo.cli.loop.open_loop import (
-    current_view,
-    existing_bus,
-    open_scrubber,
-    operator_name,
-)
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus, open_scrubber, operator_name
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.texts.text import line

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.loop.loop_roles import work_off
-from pytest_tfgrpo.cli.loop.open_loop import (
-    load_config,
-    opened_door,
-)
+from pytest_tfgrpo.cli.loop.open_loop import load_config, opened_door
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.imports.files import import_files

@@ -64,11 +64,7 @@ def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
 def open_scrubber(config: LoopConfig) -> LoopScrubber:
     """Return what takes secrets out, and makes pseudonyms with the key; raises SettingError."""
     privacy = config.settings.privacy
-    return LoopScrubber(
-        config.key(),
-        addresses=privacy.ip_addresses,
-        user_attributes=privacy.user_attributes,
-    )
+    return LoopScrubber(config.key(), addresses=privacy.ip_addresses, user_attributes=privacy.user_attributes)
 
 
 def operator_name() -> str:

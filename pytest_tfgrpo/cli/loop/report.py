@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.loop.open_loop import (
-    current_view,
-    existing_bus,
-)
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
 from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.file_writing import write_text

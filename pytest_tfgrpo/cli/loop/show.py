@@ -6,11 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from pytest_tfgrpo.cli.loop.open_loop import (
-    current_view,
-    existing_bus,
-    operator_name,
-)
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus, operator_name
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.report.figures import find_shown
 from pytest_tfgrpo.production.report.trajectory_lines import LIMIT, shown_lines

@@ -6,10 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from pytest_tfgrpo.cli.loop.open_loop import (
-    current_view,
-    existing_bus,
-)
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.deployment.deployments import Deployments

@@ -31,10 +31,7 @@ def baseline(parser: Parser) -> None:
         "name", metavar="NAME", help="name or path"
     )
     command = add_command(
-        group,
-        "compare",
-        "runs.baseline:compare",
-        "Print the gate's result for B with A as its baseline.",
+        group, "compare", "runs.baseline:compare", "Print the gate's result for B with A as its baseline."
     )
     which = "a name, a path ending in .json, a run, or 'latest'"
     command.add_argument("a", metavar="A", help=f"reference: {which}")
@@ -130,10 +127,7 @@ def labels(parser: Parser) -> None:
     _add_file(command)
     command.add_task()
     command = add_command(
-        group,
-        "read",
-        "runs.labels:read",
-        "Store the labels of a form, and print the corrected gain.",
+        group, "read", "runs.labels:read", "Store the labels of a form, and print the corrected gain."
     )
     command.add_run("run", nargs="?")
     _add_file(command)
@@ -179,10 +173,7 @@ def library(parser: Parser) -> None:
     command.add_argument("b", nargs="?", metavar="B", help="the same; default: compare 'committed' with A")
     command.add_task()
     command = add_command(
-        group,
-        "promote",
-        "runs.library:promote",
-        "Write the library of a run to the file that you commit.",
+        group, "promote", "runs.library:promote", "Write the library of a run to the file that you commit."
     )
     command.add_run("run", help="a run, or RUN@EPOCH")
     command.add_argument(
@@ -231,17 +222,11 @@ def _edits(group: Subparsers) -> None:
 def record(parser: Parser) -> None:
     """Add the commands of the group."""
     group = parser.add_group()
+    add_command(group, "stat", "runs.record:stat", "Print what a recording contains.").add_argument(
+        "file", metavar="FILE", help="a recording"
+    )
     add_command(
-        group,
-        "stat",
-        "runs.record:stat",
-        "Print what a recording contains.",
-    ).add_argument("file", metavar="FILE", help="a recording")
-    add_command(
-        group,
-        "verify",
-        "runs.record:verify",
-        "Verify a recording; print each bad line, and exit with 1.",
+        group, "verify", "runs.record:verify", "Verify a recording; print each bad line, and exit with 1."
     ).add_argument("file", metavar="FILE", help="a recording")
     command = add_command(
         group,

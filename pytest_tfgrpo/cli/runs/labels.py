@@ -9,9 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.lookup import find_run, read_report
-from pytest_tfgrpo.cli.parsers import (
-    Arguments,
-)
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.file_writing import write_json

@@ -17,7 +17,7 @@ from pytest_tfgrpo.cli.lookup import (
 )
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
-from pytest_tfgrpo.cli.suite.check import suite_of
+from pytest_tfgrpo.cli.suite.check import kinds_with, suite_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Operation, Reward, Support, from_evidence
 from pytest_tfgrpo.core.python.clock import utc_now
@@ -35,7 +35,6 @@ from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.report.gates import overall
 from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
-from pytest_tfgrpo.scoring.checks.registry import KINDS as CHECK_KINDS
 from pytest_tfgrpo.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.suite.contamination.lesson_answers import labels
 from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs, pack_for
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.lessons import Library, Polarity
     from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 BY_HAND = "written by hand"
 """Run and group of a lesson that nobody learned."""
@@ -104,7 +104,8 @@ def add(arguments: Arguments) -> Iterator[str]:
     project = project_of(arguments)
     file = _file_to_edit(project)
     library, _ = find_library(project, COMMITTED)
-    scenarios = suite_of(project.root, list(scenario_paths(project.root)), arguments.kind)
+    kinds = kinds_with(arguments.kind)
+    scenarios = suite_of(project.root, list(scenario_paths(project.root)), kinds)
     domains = sorted({scenario.domain for scenario in scenarios})
     if arguments.domain not in domains:
         raise SettingError(
@@ -113,7 +114,7 @@ def add(arguments: Arguments) -> Iterator[str]:
         )
     packs = load_packs(project.root / PROMPT_PACKS.of(project.settings))
     lesson = _by_hand(arguments, pack_for(packs, arguments.domain), project)
-    revised = _with(library, lesson, scenarios, packs, project)
+    revised = _with(library, lesson, scenarios, kinds, packs, project)
     save_library(file, replace(revised, looks=library.looks, effects=library.effects))
     yield f"  {_lesson(lesson)}"
     yield f"wrote {file}, lessons: {len(revised.experiences)}; review it and commit it"
@@ -147,11 +148,12 @@ def _with(
     library: Library,
     lesson: Experience,
     scenarios: Sequence[Scenario],
+    kinds: Mapping[str, CheckKind],
     packs: Mapping[str, PromptPack],
     project: Project,
 ) -> Library:
     """Return a library with one more lesson; raises SettingError saying why it may not stand in a prompt."""
-    answers = partial(expected_answers, CHECK_KINDS)
+    answers = partial(expected_answers, kinds)
     screen = Screen(
         (scenario for scenario in scenarios if scenario.split != "eval"),
         answers=answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -31,19 +31,24 @@ def check(arguments: Arguments) -> Iterator[str]:
     files = [file for place in places for file in (scenario_paths(place) if place.is_dir() else (place,))]
     if not files:
         raise ScenarioError(_none_in(places))
-    scenarios = suite_of(root, files, arguments.kind)
+    scenarios = suite_of(root, files, kinds_with(arguments.kind))
     splits = Counter(scenario.split for scenario in scenarios)
     listed = ", ".join(f"{splits[name]} {name}" for name in ("train", "dev", "eval") if splits[name])
     yield f"ok  {plural(len(scenarios), 'scenario')} in {plural(len(files), 'file')}: {listed}"
 
 
-def suite_of(root: Path, files: Sequence[Path], kinds: Iterable[str]) -> Sequence[Scenario]:
-    """Return the scenarios of files, whose checks may be of further `kinds`; raises ScenarioError."""
+def kinds_with(supplied: Iterable[str]) -> Mapping[str, CheckKind]:
+    """Return the kinds of checks there are, with those that a conftest.py supplies under these names."""
+    return KINDS | {name: _supplied(name) for name in supplied}
+
+
+def suite_of(root: Path, files: Sequence[Path], kinds: Mapping[str, CheckKind]) -> Sequence[Scenario]:
+    """Return the scenarios of files, whose checks are of these kinds; raises ScenarioError."""
     with ExitStack() as stack:
         for folder in reversed([root, *_python_path(root)]):
             stack.enter_context(importable(folder))
         try:
-            return collect(root, files, KINDS | {name: _supplied(name) for name in kinds})
+            return collect(root, files, kinds)
         except ScenarioError as error:
             hint = "\n--kind NAME passes over a kind that your conftest.py supplies"
             raise ScenarioError(f"{error}{hint if UNKNOWN in str(error) else ''}") from error

@@ -9,11 +9,7 @@ from pytest_tfgrpo.cli.loop.open_loop import existing_bus
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.serving.foreign.tensorzero import (
-    CONFIG,
-    gateway_files,
-    write_gateway_files,
-)
+from pytest_tfgrpo.production.serving.foreign.tensorzero import CONFIG, gateway_files, write_gateway_files
 from pytest_tfgrpo.production.serving.version_files import load_version
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies

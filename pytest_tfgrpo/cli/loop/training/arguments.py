@@ -35,10 +35,7 @@ def candidates(parser: Parser) -> None:
     command.add_argument("id", metavar="ID", help="id of a candidate")
     add_config(command)
     command = add_command(
-        group,
-        "accept",
-        "loop.training.candidates:accept",
-        "Write candidates into your suite, one file each.",
+        group, "accept", "loop.training.candidates:accept", "Write candidates into your suite, one file each."
     )
     command.add_argument("ids", nargs="+", metavar="ID", help="id of a candidate")
     command.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder of your suite")
