@@ -270,7 +270,10 @@ def test_a_server_gets_of_the_environment_what_it_is_named_with(tmp_path: Path) 
     given = parsed("mcp:TOKEN=$SHOP_TOKEN LEVEL=high cat", tmp_path)
     assert given.variables == {**plain.variables, "TOKEN": "shop-token", "LEVEL": "high"}
     headed = parsed("mcp-shared:Authorization='Bearer ${SHOP_TOKEN}' https://shop.example/mcp", tmp_path)
-    assert (headed.url, headed.variables) == ("https://shop.example/mcp", {"Authorization": "Bearer shop-token"})
+    assert (headed.url, headed.variables) == (
+        "https://shop.example/mcp",
+        {"Authorization": "Bearer shop-token"},
+    )
     assert headed.shared
     assert "shop-token" not in repr(given) + repr(headed) + str(given.identity) + str(headed.identity)
 
