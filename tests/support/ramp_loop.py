@@ -46,7 +46,7 @@ class RampLoop:
 
     def _next(self, serving: Serving) -> NextRamp:
         found = [one for one in self.waiting if one.version not in serving.states]
-        return NextRamp(*(found[:1] or [None]), V1, self.skipped)
+        return NextRamp(found[0] if found else None, V1, self.skipped)
 
     def look(self, at: float) -> Serving:
         self.minute = at
