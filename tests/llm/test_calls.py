@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.limits import patience
-from pytest_tfgrpo.llm.protocol import Completion, Message, Request
+from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolCall
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,6 +29,19 @@ async def test_a_call_is_journaled_with_its_cost_before_anything_follows_from_it
     assert call.prompt == "[user]\nWhy?"
     assert calls.of(1) == (call,)
     assert calls.of(2) == ()
+
+
+async def test_the_calls_of_tools_in_a_conversation_tell_requests_apart() -> None:
+    model = ScriptedCompleter(lambda _: "Because.")
+
+    def after(query: str) -> Request:
+        call = ToolCall(id="c1", name="search", arguments=query)
+        asked = Message(role="assistant", content="", tool_calls=(call,))
+        found = Message(role="tool", content="none", tool_call_id="c1")
+        return Request(messages=(asked, found), temperature=0.5)
+
+    assert fingerprint(model, after('{"q": "a"}')) == fingerprint(model, after('{"q": "a"}'))
+    assert fingerprint(model, after('{"q": "a"}')) != fingerprint(model, after('{"q": "b"}'))
 
 
 async def test_a_resumed_run_does_not_pay_twice_for_an_answer_that_is_on_file() -> None:

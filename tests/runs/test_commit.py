@@ -53,12 +53,14 @@ def test_without_commit_or_git_there_is_none(
     assert commit_of(empty, os.environ) is None
 
 
+@pytest.mark.parametrize("scope", ["--local", "--worktree"])
 @pytest.mark.parametrize("kind", ["clean", "process"])
-def test_no_filter_of_the_repository_runs(repository: Path, kind: str) -> None:
+def test_no_filter_of_the_repository_runs(repository: Path, kind: str, scope: str) -> None:
     head = git(repository, "rev-parse", "HEAD")[:12]
     (repository / ".git" / "info" / "attributes").write_text("* filter=a=b.c\n")
-    git(repository, "config", f"filter.a=b.c.{kind}", f"touch '{repository}/started'; cat")
-    git(repository, "config", "filter.a=b.c.required", "true")
+    git(repository, "config", "extensions.worktreeConfig", "true")
+    git(repository, "config", scope, f"filter.a=b.c.{kind}", f"touch '{repository}/started'; cat")
+    git(repository, "config", scope, "filter.a=b.c.required", "true")
     (repository / "suite" / "a.txt").write_text("b")
     assert commit_of(repository, os.environ) == f"{head}+dirty"
     assert not (repository / "started").exists()

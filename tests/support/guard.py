@@ -124,7 +124,7 @@ class Guard:
             if counts.children:
                 end_children()
             # coverage and more examples take time of their own
-            longer = item.config.pluginmanager.hasplugin("_cov") or item.config.option.faults
+            longer = item.config.pluginmanager.hasplugin("_cov") or item.config.getoption("faults", False)
             broken = broken_rules(counts, 0.0 if longer else cpu_s)
             if broken:
                 where = (SLOW / item.path.relative_to(TESTS)).relative_to(TESTS.parent)

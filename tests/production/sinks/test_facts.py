@@ -73,6 +73,7 @@ TRAINED: Json = {
                 "reward_components": {
                     "style": {"score": 0.5},
                     "tone_2": {"score": 1},
+                    "correctness": {"score": 0.0},
                     "of Ann Smith": {"score": 0.5},
                     "unknown": {"score": None},
                 },
@@ -84,7 +85,7 @@ TRAINED: Json = {
                 "revision": 2,
                 "evaluator": "judge-1",
                 "total_reward": 0.75,
-                "components": {"style": 0.5, "tone_2": 1.0},
+                "components": {"style": 0.5, "tone_2": 1.0, "correctness": 0.0},
             },
         ),
         (

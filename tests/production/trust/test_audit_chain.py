@@ -11,7 +11,7 @@ import pytest
 from support.buses import Clock, EmbeddedPlace, event
 
 from pytest_tfgrpo.core.errors import BusError, SettingError
-from pytest_tfgrpo.production.bus.chain import NOTHING, linked, record_hash
+from pytest_tfgrpo.production.bus.chain import NOTHING, linked, previous_of, record_hash
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT, AUDIT_SUBJECT, DAY_S
 from pytest_tfgrpo.production.trust.audit_chain import (
@@ -195,3 +195,11 @@ def test_what_stands_for_a_trajectory_that_was_read_is_one_however_its_id_is_wri
     key = record(1).id
     assert read_ref(key.upper()) == read_ref(key) != read_ref(record(2).id)
     assert key not in read_ref(key)
+
+
+def test_no_record_says_itself_which_one_is_before_it() -> None:
+    forged = replace(record(2), data=b'{"action": "read", "previous": "abc"}')
+    assert [previous_of(linked(forged, one)) for one in (None, record(1))] == [
+        NOTHING,
+        record_hash(record(1)),
+    ]

@@ -286,6 +286,8 @@ def test_a_late_outcome_gives_the_reward_and_the_guard_looks_again(store):
     assert (decision["reward"], decision["reward_strategy"]) == (0.5625, "by_score")
     assert report.gate.control == {"late": 1.0}
     assert report.gate.blocked == (False, False), "each run is in the window once"
+    again = write(store, [outcome("a", 0.25)], rules(infer=by_score, rewarded=lambda *_: 1 / 0))
+    assert (again.errors, again.gate) == ((), report.gate), "another score counts no run again"
 
 
 def test_an_update_waits_for_outcomes_and_what_it_left_out_comes_back_with_its_own(store):

@@ -27,8 +27,11 @@ def test_no_tests_are_a_problem(tree):
     assert (found.problem, dict(found.outcomes)) == (RunProblem.NOTHING_COLLECTED, {})
 
 
-@pytest.mark.parametrize(("runner", "folder"), [("no-such", "."), ("pytest", "nowhere")])
+@pytest.mark.parametrize(
+    ("runner", "folder"), [("no-such", "."), ("pytest", "nowhere"), ("pytest", "package.json")]
+)
 def test_what_is_not_there_cannot_run(tree, runner, folder):
+    (tree / "package.json").write_text("{}")
     command = SuiteCommand(runner=runner, folder=folder)
     found = run_suite(SuiteRequest(tree=tree, command=command, timeout_s=5.0))
     assert found.problem is RunProblem.NO_RUNNER
