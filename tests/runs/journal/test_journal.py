@@ -230,6 +230,36 @@ def test_a_failing_fsync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.Mo
         patch.setattr(os, "fsync", broken)
         with pytest.raises(JournalError, match="cannot sync the journal"):
             asyncio.run(journal.commit())
+    asyncio.run(journal.commit())  # the next one tries again
+    journal.close()
+
+
+def test_what_is_appended_during_an_fsync_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    begun, go = threading.Event(), threading.Event()
+    syncs: list[int] = []
+
+    def fsync(fd: int) -> None:
+        syncs.append(journal.events)
+        begun.set()
+        go.wait(5)
+
+    async def play() -> None:
+        journal.append("rollout", 0)
+        first = asyncio.create_task(journal.commit())
+        await asyncio.to_thread(begun.wait, 5)
+        journal.append("rollout", 1)
+        second = asyncio.create_task(journal.commit())
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(first, second)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        asyncio.run(play())
+    assert syncs == [1, 2]
     journal.close()
 
 
@@ -294,8 +324,9 @@ def test_a_disk_that_fills_up_leaves_the_lines_before_it_whole(tmp_path: Path) -
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
     try:
-        with pytest.raises(JournalError, match=r"cannot write the journal"):
-            journal.append("rollout", {"answer": "x" * 100})
+        for _ in range(2):
+            with pytest.raises(JournalError, match=r"cannot write the journal"):
+                journal.append("rollout", {"answer": "x" * 100})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     journal.append("finish", {})

@@ -14,7 +14,15 @@ from support.metrics.costs import call
 from pytest_tfgrpo.core.errors import JournalError, ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.lessons import Library, Revision
-from pytest_tfgrpo.core.records import CheckerResult, Failure, JudgeResult, Phase, PhaseResult
+from pytest_tfgrpo.core.records import (
+    CheckerResult,
+    EndpointUse,
+    Failure,
+    JudgeResult,
+    Phase,
+    PhaseResult,
+    PriceUse,
+)
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.runs.journal import stored_groups
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
@@ -30,7 +38,7 @@ from pytest_tfgrpo.runs.journal.journal_contents import (
 from pytest_tfgrpo.runs.journal.journal_contents import (
     finished as finished_of,
 )
-from pytest_tfgrpo.runs.journal.settled_groups import SettledGroups, UnsettledError
+from pytest_tfgrpo.runs.journal.settled_groups import SettledCost, SettledGroups, UnsettledError
 from pytest_tfgrpo.runs.journal.stored_groups import StoredGroups
 from pytest_tfgrpo.runs.judgement import judged
 from pytest_tfgrpo.runs.resumable import find_resumable
@@ -163,6 +171,76 @@ def test_a_journal_that_comes_back_to_a_group_is_read_as_before(finished: Path) 
     assert load_run(finished) == run_of(read_log(finished)) == before
 
 
+@pytest.mark.parametrize("event", ["judgement", "opinion", "abandoned"])
+def test_what_comes_late_for_a_settled_group_is_read_in_memory(finished: Path, event: str) -> None:
+    journal = finished / JOURNAL
+    rows = [json.loads(row) for row in journal.read_bytes().splitlines()]
+    rollout = next(row["data"] for row in rows if row["event"] == "rollout")
+    known = {"rollout_id": rollout["rollout_id"]}
+    data = {"judgement": to_wire(FOUND) | known, "opinion": to_wire(KIND) | known, "abandoned": rollout}
+    journal.write_bytes(journal.read_bytes() + encode(len(rows) + 1, event, data[event]))
+    with pytest.raises(UnsettledError):
+        read_log(finished, SettledGroups())
+
+
+@pytest.mark.parametrize("open_", ["away", "judged", ""])
+def test_a_resumed_run_may_look_again_into_what_was_away_or_judged_by_a_test(
+    finished: Path, open_: str
+) -> None:
+    away: Any = {"credit": None, "failure": Failure(code="provider", message="503")}
+    one = attempt("train-0", **away if open_ == "away" else {})
+    events = [("rollout", to_wire(one))]
+    if open_ == "judged":
+        events.append(("judgement", to_wire(FOUND) | {"rollout_id": one.rollout_id}))
+    log = read_to_resume(begun(finished, *events, ("group", grouped(one))))
+    assert log.settled_groups is not None
+    assert [*log.rollouts] == ([one.rollout_id] if open_ else [])
+    assert [*log.settled_groups.ids] == ([] if open_ else [one.group_id])
+
+
+def test_a_journal_that_cannot_be_read_is_listed_for_who_reads_it_to_say_so(
+    tmp_path: Path, finished: Path
+) -> None:
+    other = run_folder(tmp_path, "demo", "run2")
+    (other / JOURNAL).mkdir(parents=True)
+    assert list_runs(tmp_path, "demo") == [finished, other]
+
+
+def with_header(folder: Path, change: Any) -> Path:
+    """Change the first event of a journal in place."""
+    journal = folder / JOURNAL
+    first, *others = journal.read_bytes().splitlines(keepends=True)
+    data = json.loads(first)["data"]
+    change(data)
+    journal.write_bytes(encode(1, "run", data) + b"".join(others))
+    return folder
+
+
+def test_any_check_of_any_scenario_whose_parameters_do_not_fit_is_named(finished: Path) -> None:
+    def add(data: Any) -> None:
+        checks = data["scenarios"][1]["checks"]
+        checks.append({**checks[0], "params": {"value": 3}})
+
+    with pytest.raises(JournalError, match="scenario 'train-1' has a check of kind 'exact': "):
+        load_run(with_header(finished, add))
+
+
+def test_a_killed_run_has_the_warnings_that_it_began_with(finished: Path) -> None:
+    run = load_run(with_header(begun(finished), lambda data: data.update(warnings=["beware"])))
+    assert (run.reason, run.warnings) == ("killed", ("beware",))
+
+
+def test_the_end_of_a_run_says_what_its_endpoints_and_prices_were(finished: Path) -> None:
+    endpoint = EndpointUse(
+        endpoint="https://x", concurrency=4, lowest=2, highest=8, found=True, calls=9, refused=1
+    )
+    price = PriceUse(model="openai:m", table="own")
+    end = {"status": "complete", "reason": "", "finished_at": "T1", "warnings": ["w"]}
+    end |= {"endpoints": [to_wire(endpoint)], "prices": [to_wire(price)]}
+    run = load_run(begun(finished, ("finish", end)))
+    assert (run.endpoints, run.prices, run.warnings, run.finished_at) == ((endpoint,), (price,), ("w",), "T1")
+
+
 def test_errors_of_an_absent_provider_are_asked_again_unless_their_phase_has_ended(finished: Path) -> None:
     log = read_log(finished)
     sweep = [id_ for id_, rollout in log.rollouts.items() if rollout.mode == "eval"]
@@ -280,13 +358,16 @@ def test_what_a_killed_run_has_on_file_is_an_incomplete_run(finished: Path) -> N
     two = [attempt("train-0"), attempt("train-0", 1)]
     spare, lost = attempt("train-1", cost_usd=0.5), attempt("train-2", cost_usd=0.25)
     dev = [attempt("train-3", epoch=2, mode="dev")]
+    first_dev = attempt("train-1", epoch=2, mode="dev")
     early, late = called("b", 1), called("a", 1)
     events = [
-        *[("rollout", to_wire(one)) for one in (*two, spare, lost, *dev)],
+        *[("rollout", to_wire(one)) for one in (*two, spare, lost, *dev, first_dev)],
         ("group", grouped(*two)),
         ("group", grouped(*dev, mode="dev")),
+        ("group", grouped(first_dev, mode="dev")),
         ("abandoned", to_wire(lost)),
         ("call", early),
+        ("call", {**late, "model": "openai:before"}),
         ("call", late),
         ("call", called("other", 2)),
     ]
@@ -302,12 +383,13 @@ def test_what_a_killed_run_has_on_file_is_an_incomplete_run(finished: Path) -> N
     assert [(g.scenario_id, len(g.rollouts)) for g in first.groups] == [("train-0", 2)]
     assert sorted(r.scenario_id for r in first.loose) == ["train-1", "train-2"]
     assert ([c.key for c in first.calls], [c.key for c in second.calls]) == (["a", "b"], ["other"])
-    assert ([*second.groups], [g.scenario_id for g in second.dev]) == ([], ["train-3"])
+    assert {c.model for c in first.calls} == {"openai:teacher"}
+    assert ([*second.groups], [g.scenario_id for g in second.dev]) == ([], ["train-1", "train-3"])
     assert (first.dev, second.loose) == ((), ())
     log = read_log(finished)
     assert [r.rollout_id for r in log.ungrouped()] == [spare.rollout_id]
-    assert log.begun == {"run1.e1.train-0", "run1.e1.train-1", "run1.e2.train-3"}
-    assert log.traced == {"run1.e1.train-0", "run1.e2.train-3", "a", "b", "other"}
+    assert log.begun == {"run1.e1.train-0", "run1.e1.train-1", "run1.e2.train-1", "run1.e2.train-3"}
+    assert log.traced == {"run1.e1.train-0", "run1.e2.train-1", "run1.e2.train-3", "a", "b", "other"}
     assert (log.complete, finished_of(log, [first.phase])) == (False, {})
     assert run_of(log) == run
 
@@ -370,6 +452,10 @@ def test_a_journal_that_comes_back_to_a_settled_group_is_resumed_in_memory(finis
     assert {id_.rpartition(".r")[0] for id_ in whole.rollouts} == whole.begun - settled
     rollouts = {r.rollout_id for r in whole.all_rollouts()}
     assert {id_.rpartition(".r")[0] for id_ in rollouts} == whole.begun
+    assert whole.traced >= whole.begun | {f"run1.e{epoch}" for epoch in whole.complete_phases}
+    cost = SettledCost()
+    cost.add(r for r in whole.all_rollouts() if r.rollout_id not in whole.rollouts)
+    assert whole.settled_cost == cost != SettledCost()
     journal = finished / JOURNAL
     rows = [json.loads(row) for row in journal.read_bytes().splitlines()]
     again = next(row["data"] for row in rows if row["event"] == "rollout" and row["data"]["epoch"] == 1)

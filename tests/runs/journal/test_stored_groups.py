@@ -37,6 +37,13 @@ def test_a_default_is_the_same_object_again(all_in_the_file: None) -> None:
     assert found.rollouts[3].scores[0].scale is SHARE
 
 
+def test_a_group_with_more_scores_than_are_read_at_once_is_read_whole(all_in_the_file: None) -> None:
+    large = make_group([1.0, 0.0] * 200)
+    (found,) = kept(GroupStore(), large)
+    assert isinstance(found.rollouts, StoredRollouts)
+    assert found == large
+
+
 def test_types_survive_the_file(all_in_the_file: None) -> None:
     check = CheckResult(kind="exact", weight=1.0, credit=1)
     group = make_group([1.0], rollouts=(make_rollout(0, 1.0, checks=(check,), cost_usd=0.0, tokens=0),))
