@@ -5,18 +5,20 @@ import contextlib
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError
-from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.records import Frame, Phase, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.engine.attempts import attempt as module
-from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, Slot, attempt, rollout_of
 from pytest_tfgrpo.llm.limits.queueing import current_ticket, take_ticket
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
@@ -148,6 +150,7 @@ def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:
         (Frame(kind="tool", name="x", tokens=-1),),
         (Frame(kind="tool", name=None, output=b"x"),),  # type: ignore[arg-type]
         (Frame(kind="gift", name="x"),),  # type: ignore[arg-type]
+        (Frame(kind=USER, name="x"),),
         (Frame(kind="model", name="x", usage=Usage(prompt=-1, completion=2)),),
         (Frame(kind="model", name="x", usage={"prompt": 1}),),  # type: ignore[arg-type]
         (Frame(kind="model", name="x", finish=None),),  # type: ignore[arg-type]
@@ -168,6 +171,65 @@ def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
     assert outcome.status == "failed"
     assert outcome.failure is not None
     assert outcome.failure.code in ("garbage", "crash")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"name": None},
+        {"output": b"x"},
+        {"error": 3},
+        {"thoughts": None},
+        {"inside": "x"},
+        {"extra": None},
+        {"started_at": 5},
+    ],
+    ids=lambda field: next(iter(field)),
+)
+def test_a_field_of_a_frame_that_is_of_another_type_is_garbage(tmp_path: Path, field: dict[str, Any]) -> None:
+    frame = Frame(**{"kind": "model", "name": "m"} | field)
+    assert code(ask(lambda call: Trajectory(answer="3", frames=(frame,)), tmp_path)) == ("failed", "garbage")
+
+
+def test_what_an_answer_carries_and_names_of_frames_without_secrets_are_kept(tmp_path: Path) -> None:
+    frame = Frame(kind="tool", name="password=hunter2hunter2", output="x")
+    made = Trajectory(answer="3", frames=(frame,), extra={"a": [1]}, decoy="answer")
+    outcome = ask(lambda call: made, tmp_path)
+    assert (outcome.extra, outcome.decoy) == ({"a": [1]}, "answer")
+    assert [(f.name, f.output) for f in outcome.frames] == [("password=[redacted:named]", "x")]
+
+
+def test_a_rollout_says_what_its_slot_and_its_attempt_were() -> None:
+    phase = Phase(epoch=3, mode="eval", temperature=0.3, rollouts=2, scenarios=("s",))
+    question: Any = SimpleNamespace(
+        scenario=make_scenario("s"), experiences=("a",), left_out=("b",), tossed=("c",), prompt_stamp="p"
+    )
+    call: Any = SimpleNamespace(seed=7, temperature=0.4)
+    slot = Slot(phase=phase, question=question, index=1, rollout_id="r", group_id="g", call=call)
+    frames = (Frame(kind="model", name="m", tokens=5, cost_usd=0.5),)
+    known: dict[str, Any] = {"status": "ok", "answer": "3", "frames": frames, "extra": {"x": 1}}
+    known |= {"decoy": "answer", "started_at": "T", "latency_ms": 9.0}
+    rollout = rollout_of(slot, AttemptResult(**known), "run1")
+    wanted = {"rollout_id": "r", "group_id": "g", "run_id": "run1", "scenario_id": "s", "epoch": 3, **known}
+    wanted |= {"mode": "eval", "index": 1, "seed": 7, "temperature": 0.4, "tokens": 5, "cost_usd": 0.5}
+    wanted |= {"experiences": ("a",), "left_out": ("b",), "tossed": ("c",), "prompt_stamp": "p"}
+    assert {name: getattr(rollout, name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("talks", [True, False])
+def test_what_the_user_said_is_kept_of_a_conversation_that_failed(tmp_path: Path, talks: bool) -> None:
+    frames = (Frame(kind=USER, name="user", output="And now?"),)
+
+    def answer(call: ActorCall) -> str:
+        raise AgentFailure("no more", "x", frames=frames)
+
+    async def reply(_: object) -> str:
+        raise ProviderError("it says something else")
+
+    user: Any = SimpleNamespace(reply=reply) if talks else None
+    call: Any = SimpleNamespace(part_thoughts=False, answer_max_bytes=9)
+    fault: Any = asyncio.run(module.ask_once(ScriptedActor(answer), call, module.NOTHING, user))
+    assert (fault[0], fault[1].frames) == ("failed", frames if talks else ())
 
 
 @pytest.mark.parametrize("part", [{"extra": ["x"]}, {"decoy": 7}])
@@ -213,14 +275,15 @@ def test_what_a_failed_attempt_used_is_kept(tmp_path: Path, fault: type[AgentFai
 @pytest.mark.parametrize(
     "carried", [{"frames": [1]}, {"answer": b"x"}, {"latency_ms": math.nan}, {"frames": ({},)}]
 )
+@pytest.mark.parametrize(("fault", "status"), [(AgentFailure, "failed"), (ProviderError, "error")])
 def test_what_a_failure_carries_and_cannot_be_kept_is_dropped(
-    tmp_path: Path, carried: dict[str, Any]
+    tmp_path: Path, carried: dict[str, Any], fault: type[AgentFailure], status: str
 ) -> None:
     async def answer(call: ActorCall) -> str:
-        raise AgentFailure("no more", "x", **carried)
+        raise fault("no more", "x", **carried)
 
     outcome = ask(answer, tmp_path)
-    assert code(outcome) == ("failed", "x")
+    assert code(outcome) == (status, "x")
     assert (outcome.frames, outcome.answer) == ((), "")
 
 

@@ -179,6 +179,52 @@ def attempted(id_: str, began: float, code: str = "", pair: tuple[str, ...] = ()
     return Attempted(slot, SimpleNamespace(rollout_id=id_), outcome, began)  # type: ignore[arg-type]
 
 
+def known_after(*rows: tuple[str, bool]) -> str:
+    breaker = Breaker(lambda _: None, watching=True)
+    for id_, answered in rows:
+        breaker.know(attempted(id_, 0.0).slot, answered)
+    assert breaker.known is not None
+    return breaker.known.rollout_id
+
+
+def test_what_is_made_again_to_see_whether_a_provider_is_there_is_the_last_that_answered() -> None:
+    assert known_after(("a", False)) == "a"
+    assert known_after(("a", False), ("b", False)) == "a"
+    assert known_after(("a", False), ("b", True), ("c", False)) == "b"
+    assert known_after(("a", True), ("b", True)) == "b"
+
+
+@pytest.mark.parametrize(
+    ("code", "row"), [("", 0), ("rejected", 0), ("content_filter", 0), ("connection", 3), ("other", 3)]
+)
+def test_a_provider_that_refuses_answers_too(code: str, row: int) -> None:
+    async def play() -> int:
+        breaker = Breaker(lambda _: None, watching=True)
+        breaker.in_a_row = 3
+        breaker.worked(attempted("a", asyncio.get_running_loop().time(), code))
+        return breaker.in_a_row
+
+    assert asyncio.run(play()) == row
+
+
+@pytest.mark.parametrize(("waits", "ends"), [(2.0, False), (0, False), (None, True)])
+def test_a_provider_is_back_from_the_end_of_a_pause_on(
+    monkeypatch: pytest.MonkeyPatch, waits: float | None, ends: bool
+) -> None:
+    async def outwait(*_: object) -> float | None:
+        return waits
+
+    async def play() -> tuple[bool, bool]:
+        breaker = Breaker(lambda _: None, watching=True)
+        breaker.worked(attempted("first", 0.0))
+        began = asyncio.get_running_loop().time()
+        await breaker.pause(lambda _: asyncio.sleep(0, True))
+        return breaker.back_at >= began, bool(breaker.reason)
+
+    monkeypatch.setattr(patience, "outwait", outwait)
+    assert asyncio.run(play()) == (bool(waits), ends)
+
+
 def test_only_an_answer_to_what_was_asked_after_the_last_error_ends_a_row() -> None:
     async def play() -> list[int]:
         breaker = Breaker(lambda _: None, watching=True)

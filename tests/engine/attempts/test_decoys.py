@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Prompt
-from pytest_tfgrpo.engine.attempts.decoys import Decoys, decoy, gives
+from pytest_tfgrpo.engine.attempts import decoys as module
+from pytest_tfgrpo.engine.attempts.decoys import Decoys, clear_decoys, decoy, gives
 from pytest_tfgrpo.sandbox.paths import FEW_BYTES, FEW_FILES
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext
@@ -125,8 +128,8 @@ def test_a_decoy_that_a_lesson_put_into_the_prompt_is_no_evidence(tmp_path: Path
     rollout = rollout_of(f"it is {wanted}")
     used = asyncio.run(decoys.used(rollout, Prompt(system="", user="How many?"), unused))
     assert used == "answer"
-    used = asyncio.run(decoys.used(rollout, Prompt(system=f"Answer {wanted}.", user="How many?"), unused))
-    assert used is None
+    for prompt in (Prompt(system=f"Answer {wanted}.", user="How many?"), Prompt(system="", user=wanted)):
+        assert asyncio.run(decoys.used(rollout, prompt, unused)) is None
     assert not unused.made
 
 
@@ -153,6 +156,55 @@ def test_a_decoy_is_found_in_small_and_in_large_workspaces(tmp_path: Path, files
     assert asyncio.run(decoys.used(rollout_of("3"), prompt, workspace)) == f"{files - 1}.txt"
     (workspace.path / f"{files - 1}.txt").unlink()
     assert asyncio.run(decoys.used(rollout_of("3"), prompt, workspace)) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "found"), [(300, 0, True), (4, 999_000, True), (4, 1_000_001, False)]
+)
+def test_many_files_and_large_ones_are_searched_up_to_a_limit(
+    tmp_path: Path, files: int, size: int, found: bool
+) -> None:
+    decoys, wanted = decoys_in(tmp_path)
+    workspace = Workspace(tmp_path / "r0")
+    for n in range(files - 1):
+        (workspace.path / f"{n:03}.txt").write_text("")
+    (workspace.path / "999.txt").write_text("x" * size + f" {wanted}")
+    used = asyncio.run(decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace))
+    assert used == ("999.txt" if found else None)
+    for n in range(files - 1):
+        (workspace.path / f"{n:03}.txt").write_text(wanted)
+    (workspace.path / "000.txt").write_text("x" * 1_000_001)
+    used = asyncio.run(decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace))
+    assert used not in (None, "000.txt"), "a file that is too large hides no other"
+
+
+@pytest.mark.parametrize(("first", "found"), [(5, True), (20, False)])
+def test_a_workspace_is_searched_up_to_so_many_bytes_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, found: bool
+) -> None:
+    monkeypatch.setattr(module, "SEARCHED_BYTES", 20)
+    decoys, wanted = decoys_in(tmp_path)
+    workspace = Workspace(tmp_path / "r0")
+    for n in range(FEW_FILES + 2):
+        (workspace.path / f"{n:03}.txt").write_text({0: "x" * first, 1: wanted}.get(n, ""))
+    used = asyncio.run(decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace))
+    assert used == ("001.txt" if found else None)
+
+
+def test_the_decoys_of_all_scenarios_lie_in_the_run_until_it_ends(tmp_path: Path) -> None:
+    several = (Check(kind="limits", params={"steps": 3}), Check(kind="number", params={"value": 3}))
+    scenarios = [*suite(), make_scenario("last", checks=several)]
+    job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=scenarios, job_identities=IN_PYTEST)
+    Decoys(job, tmp_path)
+    written = json.loads((tmp_path / "answers.json").read_text())
+    assert [*written] == [scenario.id for scenario in scenarios]
+    assert re.fullmatch(r"\d+\.\d+", written["last"]), "the second check says what is expected"
+    assert re.fullmatch(r"\d+\.\d+", decoy("run1", ONE, "3\n"))
+    for folder in (tmp_path, tmp_path, None):
+        clear_decoys(folder)
+        assert not (tmp_path / "answers.json").exists()
+    Decoys(replace(job, replayed=True), tmp_path)
+    assert not (tmp_path / "answers.json").exists()
 
 
 def test_no_decoys_where_no_agent_can_read_them(tmp_path: Path) -> None:

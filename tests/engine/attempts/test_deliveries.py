@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import Deliveries, FromTests
 
 Play = Callable[[Deliveries[int]], Awaitable[object]]
 
@@ -77,3 +77,16 @@ def test_a_value_comes_once_or_is_missed_once_its_epoch_is_closed(
 ) -> None:
     wanted = f"{missing}: its test function did not run" if missing else ""
     assert played(play) == (found, wanted)
+
+
+@pytest.mark.parametrize("missing", ["agents", "checker_results"])
+def test_no_agent_and_no_result_comes_once_the_tests_of_an_epoch_are_over(missing: str) -> None:
+    async def run() -> tuple[object, str, str]:
+        tests = FromTests()
+        before = tests.missing
+        waiting = asyncio.ensure_future(getattr(tests, missing).of("r.e1.a.r0"))
+        await asyncio.sleep(0)
+        tests.close("r.e1.")
+        return await asyncio.wait_for(waiting, 100), before, tests.missing
+
+    assert asyncio.run(run()) == (None, "", "r.e1.a.r0: its test function did not run")

@@ -71,3 +71,13 @@ def test_errors_of_the_provider_and_replays_say_nothing_of_the_agent() -> None:
     held, reasons = watch(*[ended("error", "network", "away")] * 20, ended())
     assert (held, reasons) == ([False] * 20 + [True], [])
     assert watch(*[ended()] * 20, watching=False) == ([False] * 20, [])
+
+
+def test_garbage_is_wrong_everywhere_too_and_blank_lines_around_a_traceback_are_left_out() -> None:
+    _, (reason,) = watch(*[ended(code="garbage", message=f"\n{TRACEBACK.format(1)}\n\n")] * ALIKE)
+    assert ": garbage: KeyError: 'KEY'; correct the agent" in reason
+
+
+def test_once_the_run_ends_for_it_what_fails_so_is_held_whatever_else_comes() -> None:
+    held, reasons = watch(*[ended()] * ALIKE, ended("ok"), ended())
+    assert (held, len(reasons)) == ([True] * ALIKE + [False, True], 1)

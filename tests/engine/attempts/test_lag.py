@@ -131,3 +131,32 @@ def test_only_who_is_found_twice_in_a_row_is_named(
 
     asyncio.run(watch())
     assert len(said) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "client"),
+    [
+        ("c = httpx.Client(http2=True)", "httpx.Client("),
+        ("c = AsyncClient()", "AsyncClient("),
+        ("c = OpenAI()", "OpenAI("),
+        ("c = AsyncOpenAI()", "AsyncOpenAI("),
+        ("c = AsyncAzureOpenAI()", "AsyncAzureOpenAI("),
+        ("c = Anthropic()", "Anthropic("),
+        ("c = AsyncAnthropic()", "AsyncAnthropic("),
+        ("time.sleep(1)", ""),
+    ],
+)
+def test_each_usual_client_is_one_to_be_made_once(tmp_path: Path, line: str, client: str) -> None:
+    file = tmp_path / "agent.py"
+    file.write_text(f"\n{line}\n")
+    said = lag._sentence(lag.Blocker(compile("pass", str(file), "exec"), str(file), 2, ""), 1.25)
+    assert (
+        f" blocked the event loop for 1.2 s, so that rollouts wait for each other, at {file}:2: {line}; "
+        in said
+    )
+    made = f"make the client once, at import: each {client}...) loads certificates"
+    assert said.endswith(
+        made
+        if client
+        else "; await what it waits for, or make it a plain function, which runs in a thread of its own"
+    )
