@@ -8,9 +8,13 @@ import pytest
 from support.builders import make_rollout, make_scenario
 
 from pytest_tfgrpo.core.errors import BudgetError, OutageError
+from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.records import CheckerResult, Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Check
+from pytest_tfgrpo.core.settings import BY_NAME
+from pytest_tfgrpo.engine.phases import grader as module
 from pytest_tfgrpo.engine.phases.grader import Grader, unreached
+from pytest_tfgrpo.scoring.checks.protocol import TooSlow
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 PLACE: Any = SimpleNamespace()
@@ -63,13 +67,18 @@ def judged(world: World) -> Rollout | None:
 
 
 def test_a_test_function_judges_what_is_on_disk_and_without_secrets_it_is_kept() -> None:
-    world = World(found=CheckerResult(outcome="score", score=0.25, reason=f"saw {SECRET}"))
+    scores = (NamedScore(name="speed", value=0.5, why="fast"), NamedScore(name="b", value=1.0, why=SECRET))
+    world = World(found=CheckerResult(outcome="score", score=0.25, reason=f"saw {SECRET}", scores=scores))
     found = judged(world)
     assert found is not None
     assert [check.credit for check in found.checks] == [0.25]
     assert world.told[:3] == ["committed", "AwaitingChecker", "waited"]
     assert SECRET not in world.told[3].reason
     assert SECRET not in found.checks[0].reason
+    kept = [(one.name, one.value, one.why) for one in world.told[3].scores]
+    assert kept[0] == ("speed", 0.5, "fast")
+    assert kept[1][:2] == ("b", 1.0)
+    assert SECRET not in str((kept, found.scores))
     assert world.grader.excluded == set()
 
 
@@ -141,3 +150,52 @@ def test_each_check_of_a_rollout_that_failed_before_has_no_credit() -> None:
     ]
     [alone] = unreached(make_scenario(checker="test_a.py::test_it"), make_rollout(status="failed"))
     assert (alone.kind, alone.weight, alone.credit, alone.reason) == ("test", 1.0, 0.0, "not reached: failed")
+
+
+DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
+
+
+def test_a_check_is_shown_all_that_an_attempt_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+
+    def evaluate(checks: Any, context: Any, kinds: Any, *, at_once: bool = False) -> Any:
+        shown.append((checks, context, kinds))
+        if at_once:
+            raise TooSlow
+        return ()
+
+    async def call(work: Any, *arguments: Any) -> Any:
+        return work(*arguments)
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    world = World()
+    grader: Any = world.grader
+    grader._job.kinds, grader._job.settings = {"exact": None}, DEFAULTS
+    grader._context.check_threads = SimpleNamespace(call=call)
+    scenario = make_scenario(environment="a" * 64, checks=(Check(kind="exact", params={}),))
+    rollout = make_rollout(answer="7", latency_ms=1234.0, checks=())
+    asyncio.run(grader.evaluate(scenario, rollout, PLACE))
+    for checks, context, kinds in shown:
+        assert (checks, kinds) == (scenario.checks, {"exact": None})
+        assert (context.answer, context.frames, context.latency_ms) == ("7", rollout.frames, 1234.0)
+        assert (context.environment, context.workspace, context.task) == ("a" * 64, PLACE, scenario.task())
+    assert len(shown) == 2
+
+
+@pytest.mark.parametrize(("limits", "told"), [((0.001, 0.002), "0.003"), ((0.001, None), "0.004")])
+def test_checks_that_do_not_end_are_an_error_with_the_time_that_all_of_them_had(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[float | None, ...], told: str
+) -> None:
+    def evaluate(*_: Any, **__: Any) -> Any:
+        raise TooSlow
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    monkeypatch.setattr(module, "CHECK_GRACE_S", 0.001)
+    grader: Any = World().grader
+    grader._job.kinds, grader._job.settings = {}, DEFAULTS | {"timeout_s": 0.003}
+    grader._context.check_threads = SimpleNamespace(call=lambda *_: asyncio.sleep(60))
+    params: list[Any] = [{} if limit is None else {"timeout_s": limit} for limit in limits]
+    scenario = make_scenario(checks=tuple(Check(kind="tests", params=one) for one in params))
+    found = asyncio.run(grader.evaluate(scenario, ROLLOUT, PLACE))
+    assert (found.status, found.failure.code) == ("error", "check")
+    assert found.failure.message == f"the checks did not end within {told} s"

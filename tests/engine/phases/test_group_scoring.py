@@ -71,12 +71,14 @@ def rolled(name: str, index: int, credit: float | None = 1.0) -> Rollout:
 
 
 def test_a_group_is_scored_once_it_is_complete_in_the_order_of_its_rollouts() -> None:
-    world = World(served={"b": {"baseline"}})
+    world = World(served={"b": {"baseline"}, "a": {"placebo"}})
     found = world.play([rolled("a", 1, 0.0), rolled("b", 0), rolled("a", 0), rolled("c", 0), rolled("b", 1)])
     assert found == {"a": [0, 1], "b": [0, 1]}
     scores = {group.scenario_id: [s.gt_score for s in group.scores] for group in world.groups.values()}
     assert scores == {"a": [1.0, 0.0], "b": [1.0, 1.0]}
     assert {group.scenario_id: group.shared for group in world.groups.values()} == {"a": False, "b": True}
+    placebo = {group.scenario_id: group.as_placebo for group in world.groups.values()}
+    assert placebo == {"a": True, "b": False}
     assert [(group.scenario_id, first) for group, first in world.told["written"]] == [("a", 0), ("b", 0)]
     assert [[group.shared for group in fed] for fed in world.told["fed"]] == [[False, True]]
     assert len(world.told["settled"]) == 4
@@ -101,15 +103,32 @@ def test_a_group_that_has_rollouts_on_file_is_scored_with_those_to_come() -> Non
 
 def test_a_rewarder_that_takes_too_long_is_named_with_its_limit_and_the_groups_are_kept_unscored() -> None:
     class Slow:
-        name, weight = "slow", 1.0
+        weight = 1.0
+
+        def __init__(self, name: str) -> None:
+            self.name = name
 
         def __call__(self, batch: object) -> list[float]:
             time.sleep(0.04)
             return [1.0, 1.0]
 
-    world = World(rewarders=(Slow(),))
-    with pytest.raises(RewarderTimeout, match=r"rewarders \(slow\) exceeded rewarder_timeout_s = 0.01"):
+    world = World(rewarders=(Slow("slow"), Slow("other")))
+    with pytest.raises(
+        RewarderTimeout, match=r"rewarders \(slow, other\) exceeded rewarder_timeout_s = 0.01"
+    ):
         world.play([rolled("a", 1), rolled("a", 0), rolled("b", 0)])
     world.scoring.keep_unscored()
     assert {g.scenario_id: len(g.rollouts) for g in world.told["metrics"]} == {"a": 2, "b": 1}
     assert all(score.gt_score is None for group in world.told["metrics"] for score in group.scores)
+
+
+def test_a_group_that_is_complete_while_others_are_scored_is_scored_next() -> None:
+    world = World()
+    more = [rolled("b", 0), rolled("b", 1)]
+
+    def feed(_groups: object) -> None:
+        while more:
+            world.scoring.take(more.pop(0), 2)
+
+    world.scoring._lineup.feed = feed  # type: ignore[method-assign, assignment]
+    assert world.play([rolled("a", 0), rolled("a", 1)]) == {"a": [0, 1], "b": [0, 1]}

@@ -11,6 +11,8 @@ from support.builders import make_group, make_rollout
 
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, RecordingError
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.engine.observers import Notice
+from pytest_tfgrpo.engine.phases import learning_phase as module
 from pytest_tfgrpo.engine.phases.learning_phase import LearningPhase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd
 from pytest_tfgrpo.learning.acceptance.dev_sweeps import Unfinished
@@ -92,3 +94,33 @@ def test_a_learning_step_says_how_it_ended(raised: BaseException | None, end: Ru
     groups = [make_group([1.0, 0.0]), make_group([1.0, 1.0]), make_group([0.0, 1.0])]
     assert asyncio.run(phase.learn(groups)) == end
     assert learned == [2]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_what_looks_at_a_phase_before_it_learns_is_heard_and_each_complaint_told(
+    monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    told: list[Any] = []
+    looks = [lambda *_: ("few are mixed", ""), lambda *_: ("none is", "nothing to learn" if stops else "")]
+    monkeypatch.setattr(module.features, "BEFORE_LEARNING", looks)
+    applied = (SimpleNamespace(experience="a lesson"), SimpleNamespace(experience=None))
+    revision = SimpleNamespace(applied=applied)
+
+    async def nothing(*_: object) -> Any:
+        return revision
+
+    monkeypatch.setattr(module, "learn", nothing)
+    phase, _ = opened([])
+    monkeypatch.setattr(phase, "_accept", nothing)
+    writer = SimpleNamespace(revision=lambda _: ["one is wrong", "another too"], commit=nothing)
+    context: Any = SimpleNamespace(
+        job=None, calls=None, writer=writer, observe=told.append, warn=lambda text: told.append(f"! {text}")
+    )
+    phase._context = context
+    end = asyncio.run(phase._learn([]))
+    heard = [Notice(text="few are mixed"), Notice(text="none is")]
+    if stops:
+        assert (end, told, phase.revision) == (RunEnd("incomplete", "nothing to learn"), heard, None)
+    else:
+        assert (end, phase.revision) == (COMPLETE, revision)
+        assert told == [*heard, "! one is wrong", "! another too", "a lesson"]

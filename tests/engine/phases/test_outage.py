@@ -10,6 +10,7 @@ import pytest
 from pytest_tfgrpo.core.errors import AWAY, LOST_WORKER
 from pytest_tfgrpo.engine.attempts.breaker import IN_A_ROW, Attempted, Breaker
 from pytest_tfgrpo.engine.attempts.first_crashes import ALIKE
+from pytest_tfgrpo.engine.phases import outage as module
 from pytest_tfgrpo.engine.phases.outage import LostRollouts
 
 
@@ -218,3 +219,49 @@ def test_a_run_pauses_only_after_an_error_and_a_provider_that_never_answered_end
     world = World({"a": [ERROR]})
     assert play(world, steps) == ("", "", "the actor's provider does not answer: connection: refused")
     assert world.notices == []
+
+
+def test_a_pair_is_made_again_in_its_order_until_one_of_it_fails_twice() -> None:
+    async def steps(world: World) -> Any:
+        await world.take("b", "a")
+        await asyncio.sleep(0.001)
+        await world.take("a", "b")
+        again = [one.rollout_id for one in (await world.lost.sort_out()).again]
+        await world.take("b", "a")
+        await world.take("a", "b")
+        last = await world.lost.sort_out()
+        return again, [one.slot.rollout_id for one in last.taken], list(last.again)
+
+    world = World({"a": [ERROR, ERROR], "b": [outcome(), outcome()]})
+    world.breaker.pause = lambda probe: asyncio.sleep(0)  # type: ignore[method-assign]
+    assert play(world, steps) == (["b", "a"], ["b", "a"], [])
+
+
+@pytest.mark.parametrize(
+    ("found", "there", "forgotten"),
+    [(outcome(), True, ["a.probe"]), (ERROR, False, ["a.probe"]), (None, True, [])],
+)
+def test_a_rollout_is_made_once_more_in_files_of_its_own_and_leaves_its_cost(
+    monkeypatch: pytest.MonkeyPatch, found: Any, there: bool, forgotten: list[str]
+) -> None:
+    given: list[Any] = []
+    undone: list[str] = []
+    world = World({"a.probe": [found]})
+
+    async def undo(slot: Any) -> None:
+        undone.append(slot.rollout_id)
+
+    world.lost._undo = undo
+    workspaces: Any = SimpleNamespace(new=lambda *arguments: given.append(arguments) or "new files")
+    world.lost._workspaces = workspaces
+    before = SimpleNamespace(attachments=("f",), archive="an archive", environment="an environment")
+    asked = slot("a")
+    asked.call.workspace = before
+
+    def replaced(record: Any, **changes: Any) -> Any:
+        return SimpleNamespace(**{**vars(record), **changes})
+
+    monkeypatch.setattr(module, "replace", replaced)
+    assert play(world, lambda world: world.lost._probe(asked)) is there
+    assert given == [("a.probe", ("f",), "an archive", "an environment")]
+    assert (undone, world.forgotten) == (["a.probe"], forgotten)
