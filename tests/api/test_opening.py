@@ -92,6 +92,19 @@ def test_objects_that_lack_something_are_named(given: Any, more: Any, said: str,
         opened(tmp_path, given=given, **more)
 
 
+def test_all_objects_that_are_given_are_added_to_those_built_in(tmp_path: Path) -> None:
+    def one(name: str, **more: Any) -> Any:
+        return SimpleNamespace(name=name, **more)
+
+    rules = [one("r1", judge=three), one("r2", judge=three)]
+    kind: Any = SimpleNamespace()
+    found = runs._supplied(((), {"own": kind}, rules), None)
+    assert found.rules == tuple(rules)
+    assert found.kinds == {**runs.KINDS, "own": kind}
+    with pytest.raises(SettingError, match=r"^gate_rules: .* has no attribute 'judge'; add it$"):
+        runs._supplied(((), None, [rules[0], one("r3")]), None)
+
+
 def test_an_optimizer_that_is_given_is_named_in_the_settings(tmp_path: Path) -> None:
     own = SimpleNamespace(name="mine", identity={}, propose=lambda context: None)
     found = opened(tmp_path, optimizer=own).launches[""]

@@ -15,10 +15,11 @@ from support.builders import make_group, make_rollout
 from support.sweeps import make_run
 
 import pytest_tfgrpo
-from pytest_tfgrpo.arena.bugs import failure_of
+from pytest_tfgrpo.arena.bugs import OwnBugError, failure_of
 from pytest_tfgrpo.arena.contestants.learned import Learned, Untrained
 from pytest_tfgrpo.arena.opening import begun_arena, open_contestants
-from pytest_tfgrpo.arena.result import Side, has_ended, write_result
+from pytest_tfgrpo.arena.plan_file import read_plan
+from pytest_tfgrpo.arena.result import Side, has_ended, require_no_bug, write_result
 from pytest_tfgrpo.arena.trained_side import SideCost, spending_of
 from pytest_tfgrpo.core.errors import ResumeError, SettingError, StoreError
 from pytest_tfgrpo.core.records import ModelCall, Usage
@@ -67,6 +68,30 @@ def test_an_arena_has_ended_unless_our_own_code_failed_in_it(tmp_path: Path) -> 
         sides = [Side(name=f"s{n}", bug=bug) for n, bug in enumerate(bugs)]
         write_result(tmp_path, arena_result(sides))
         assert has_ended(tmp_path) is ended
+
+
+@pytest.mark.parametrize("change", [{"schema": "tfgrpo.arena-plan/2"}, "started_at", "identity", "arguments"])
+def test_a_plan_of_another_form_is_no_plan(tmp_path: Path, change: Any) -> None:
+    folder = arenas(tmp_path, "a") / "a"
+    plan = json.loads((folder / "plan.json").read_text())
+    assert read_plan(folder) == plan
+    changed = plan | change if isinstance(change, dict) else {k: v for k, v in plan.items() if k != change}
+    for text in (json.dumps(changed), "[]", "{"):
+        (folder / "plan.json").write_text(text)
+        with pytest.raises(ResumeError, match=r"plan\.json cannot be read: .*; leave --resume out"):
+            read_plan(folder)
+
+
+def test_what_our_own_code_raised_is_told_without_secrets() -> None:
+    said, bug = failure_of(raised(ValueError("password=hunter2hunter2"), OWN), by_hook=False)
+    assert said == "a bug in pytest-tfgrpo, please report it: ValueError: password=[redacted:named]"
+    assert "ValueError: password=[redacted:named]" in bug
+
+
+def test_each_side_that_our_own_code_broke_is_told() -> None:
+    sides = [Side(name=name, bug=bug) for name, bug in (("a", "one"), ("b", ""), ("c", "two"))]
+    with pytest.raises(OwnBugError, match=r"^a failed\none\nc failed\ntwo$"):
+        require_no_bug(arena_result(sides))
 
 
 def test_contestants_are_opened_in_the_order_of_the_command() -> None:

@@ -100,6 +100,10 @@ def test_errors_and_what_is_under_its_minimum_are_not_solved():
     assert train(ring).library is None
     ring = FakeRing(lambda prompt, scenario: None, nobody, 40)
     assert train(ring).library is None
+    for least, score, solved in ((0.0, 0.0, 0), (0.0, 0.1, 4), (0.8, 0.8, 4)):
+        known = [replace(scenario, min_score=least) for scenario in tasks("train", 4)]
+        ring = FakeRing(lambda prompt, scenario, score=score: score, nobody, 40, train=known)
+        assert train(ring).note.startswith(f"{solved} of 4 train tasks solved")
 
 
 @pytest.mark.parametrize(

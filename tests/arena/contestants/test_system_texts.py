@@ -58,11 +58,26 @@ def test_a_text_is_as_long_as_the_limit_or_the_start(monkeypatch, start, length,
     assert texts.usable({"text": "y" * length}) == usable
 
 
-def test_a_pack_for_every_domain_is_screened_for_each_that_it_serves():
+def test_a_pack_for_every_domain_is_screened_for_each_that_it_serves(monkeypatch):
     train = [*tasks("train", 2, "text"), *tasks("train", 2, "post")]
     packs = [builtin_pack()]
     texts = SystemTexts(FakeRing(lambda *_: 0.0, lambda *_: "", 9, train=train, dev=[], packs=packs))
     assert texts.start == {"*": builtin_pack().system}
     assert {texts.place_of(scenario) for scenario in train} == {"*"}
+    screened = []
+    monkeypatch.setattr(
+        texts._ring.screen,
+        "refuse_text",
+        lambda text, domain, code: screened.append(domain) or (("leak", "") if domain == "text" else None),
+    )
+    assert not texts.usable({"*": "Be brief."})
+    assert {*screened} == {"post", "text"}
     changed = texts.packs({"*": "Be brief."})
     assert (changed["*"].domain, changed["*"].id) == ("*", "default")
+
+
+@pytest.mark.parametrize("text", ["<experiences>", "</INPUT>", "<Input kind='x'>", "</Experiences>"])
+def test_what_marks_another_part_of_a_prompt_is_refused_in_any_case(text):
+    texts = texts_of()
+    assert not texts.usable({"text": f"Be brief. {text}"})
+    assert texts.refusals == {"delimiter": 1}

@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Criterion, SimulatedUser
 from pytest_tfgrpo.core.settings import resolve
+from pytest_tfgrpo.engine.preparation import prepare
 from pytest_tfgrpo.engine.preparation.components import Components, _Shared, _unread, reached_first
 from pytest_tfgrpo.engine.preparation.prepare import (
     _advice,
@@ -43,6 +44,8 @@ def test_an_ini_file_that_a_pytest_ini_hides_is_named(tmp_path: Path) -> None:
     assert "; pyproject.toml sets it, but pytest reads pytest.ini alone" in _unread(tmp_path)
     (tmp_path / "pyproject.toml").write_text("")
     assert _unread(tmp_path) == ""
+    (tmp_path / "tox.ini").write_text("[pytest]\ntfgrpo_actor = offline\n")
+    assert "; tox.ini sets it, but pytest reads pytest.ini alone" in _unread(tmp_path)
 
 
 def people(**changes: Any) -> Any:
@@ -270,3 +273,58 @@ def test_a_scenario_mocks_only_tools_that_its_actor_has_and_calls_by_itself() ->
         SettingError, match=r"'scripted' calls its own tools, and scenario 'm' \(a\.yaml:1\) mocks"
     ):
         _require_mocks(ScriptedActor(lambda _: "3"), [mocked("find")])
+
+
+def test_runs_that_one_may_go_on_with_come_the_newest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "list_runs", lambda out, task: [out / task / n for n in ("r1", "r2", "r3")])
+
+    def names(**request: Any) -> list[str]:
+        known = {"out": tmp_path, "task_id": "t", "resume": None, "run_id": None} | request
+        return [path.name for path in prepare._begun(SimpleNamespace(**known))]  # type: ignore[arg-type]
+
+    assert names(resume="latest") == ["r3", "r2", "r1"]
+    assert (names(resume="r2"), names(run_id="r1"), names()) == (["r2"], ["r1"], [])
+    assert names(resume="r1", run_id="r3") == ["r3", "r1"]
+    assert names(resume="latest", out=None) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "differ"),
+    [
+        ({"split": "eval"}, {"scenarios", "eval"}),
+        ({"stamp": "1" * 64}, {"scenarios"}),
+        ({"judge": JUDGE}, {"models"}),
+        ({"user": USER}, {"models"}),
+        ({"reference": SimpleNamespace(stamp="r")}, {"reference"}),
+    ],
+)
+def test_runs_that_differ_in_what_shapes_answers_have_other_stamps(
+    changes: dict[str, Any], differ: set[str]
+) -> None:
+    def stamps(optimizer: Any, **given: Any) -> dict[str, str]:
+        scenario = make_scenario(**{key: given[key] for key in ("split", "stamp") if key in given})
+        settings = resolve({"actor": "python:m:a"}, {}, {})
+        request: Any = SimpleNamespace(scenarios=[scenario], settings=settings)
+        who = components(
+            optimizer=optimizer, **{key: given[key] for key in ("judge", "user") if key in given}
+        )
+        opened: Any = SimpleNamespace(packs={}, library=of([]), reference=given.get("reference"))
+        return prepare._stamps(request, who, opened)
+
+    for optimizer in (role("heuristic"), role("own", model="openai:teacher")):
+        before, after = stamps(optimizer), stamps(optimizer, **changes)
+        assert {key for key in before | after if before.get(key) != after.get(key)} == differ
+
+
+def test_versions_of_a_run_are_those_of_what_computes_and_a_resumed_one_keeps_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [*prepare._versions(None)] == ["python", "pytest-tfgrpo", "pytest", "numpy"]
+    assert prepare._versions("abc")["commit"] == "abc"
+    monkeypatch.setattr(prepare, "commit_of", lambda root, environ: "now")
+    log: Any = SimpleNamespace(header={"versions": {"commit": "then"}})
+    assert prepare._commit(tmp_path, tmp_path, log, {}) == "then"
+    assert prepare._commit(tmp_path, tmp_path, None, {}) == "now"
+    assert prepare._commit(tmp_path, None, None, {}) is None
