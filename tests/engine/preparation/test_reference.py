@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.engine.preparation.reference import names_reference, open_reference
 from pytest_tfgrpo.learning.library.library import empty, of, save_library
+from pytest_tfgrpo.suite.packs import rewritten, write_pack
 
 TEXT = make_experience(1, stamp_signature=PACK_STAMP)
 EVALS = [make_scenario("e1", split="eval"), make_scenario("t1", domain="dates")]
@@ -74,6 +75,7 @@ def test_a_library_can_be_held_against_its_own_placebo(
     found = opened(tmp_path, baseline="placebo", **flags)
     assert (found.kind, found.library.experiences) == ("placebo", (TEXT,))
     assert found.stamp == found.library.hash != of([TEXT]).hash
+    assert (found.name, found.packs) == ("placebo", (PACKS["text"],))
 
 
 def test_a_run_without_lessons_has_no_placebo(tmp_path: Path) -> None:
@@ -140,3 +142,39 @@ def test_what_is_a_library_is_a_reference_and_a_stored_baseline_is_none(
     if text is not None:
         (tmp_path / str(name)).write_text(text)
     assert names_reference(name, tmp_path) is named
+
+
+def test_one_old_pack_replaces_that_pack_alone_and_carries_the_lessons_that_were_rebased(
+    tmp_path: Path,
+) -> None:
+    text, dates = (rewritten(make_pack(name), "Solve it now.") for name in ("text", "dates"))
+    old = rewritten(text, "Solve it as before.")
+    write_pack(tmp_path / "old", old)
+    packs = {"text": text, "dates": dates}
+    scenarios = [make_scenario(f"e-{name}", split="eval", domain=name) for name in packs]
+    carried = make_experience(1, stamp_signature=text.stamp)
+    foreign = make_experience(2, stamp_signature="0" * 64)
+    other = make_experience(3, domain="dates", stamp_signature=dates.stamp)
+    unused = make_experience(4, domain="elsewhere", stamp_signature="0" * 64)
+    library = of([carried, foreign, other, unused])
+    for name in (
+        "old",
+        "old/text",
+    ):  # a folder of packs is all of them, and the folder of a pack is that pack
+        settings = resolve({"actor": "offline", "baseline": name}, {}, {}, learning_flag=False)
+        assert names_reference(name, tmp_path)
+        domains = scenarios if name == "old/text" else scenarios[:1]
+        found = open_reference(tmp_path, settings, domains, packs=packs, library=library)
+        assert found is not None
+        assert (found.name, found.kind) == (name, "packs")
+        assert [pack.system for pack in found.packs if pack.domain == "text"] == ["Solve it as before."]
+        assert (dates in found.packs) is (name == "old/text")
+        lessons = {lesson.id: lesson.stamp_signature for lesson in found.library.experiences}
+        assert lessons == {carried.id: old.stamp, foreign.id: "0" * 64} | (
+            {other.id: dates.stamp} if name == "old/text" else {}
+        )
+    with pytest.raises(SettingError, match="of the domain 'text', and no eval scenario would use it"):
+        open_reference(tmp_path, settings, scenarios[1:], packs=packs, library=library)
+    learning = resolve({"actor": "offline", "baseline": "old"}, {}, {}, learning_flag=True)
+    with pytest.raises(SettingError, match="is not what a learning run starts from"):
+        open_reference(tmp_path, learning, scenarios[:1], packs=packs, library=of([]))
