@@ -12,6 +12,7 @@ from support.builders import PACK_STAMP, make_experience, make_pack, make_scenar
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.engine.preparation.reference import names_reference, open_reference
+from pytest_tfgrpo.gate.baseline import locate
 from pytest_tfgrpo.learning.library.library import empty, of, save_library
 from pytest_tfgrpo.suite.packs import rewritten, write_pack
 
@@ -178,3 +179,13 @@ def test_one_old_pack_replaces_that_pack_alone_and_carries_the_lessons_that_were
     learning = resolve({"actor": "offline", "baseline": "old"}, {}, {}, learning_flag=True)
     with pytest.raises(SettingError, match="is not what a learning run starts from"):
         open_reference(tmp_path, learning, scenarios[:1], packs=packs, library=of([]))
+
+
+@pytest.mark.parametrize("name", ["no-lessons", "placebo", "old"])
+def test_a_stored_baseline_of_a_name_goes_before_what_else_it_stands_for(tmp_path: Path, name: str) -> None:
+    write_pack(tmp_path / "old", rewritten(make_pack(), "Solve it as before."))
+    assert names_reference(name, tmp_path)
+    stored = locate(name, tmp_path)
+    stored.parent.mkdir()
+    stored.write_text("{}")
+    assert not names_reference(name, tmp_path)
