@@ -62,7 +62,7 @@ def _guard(name: str, really: Callable[..., Any], pid: int) -> Callable[..., Any
             leave(CODE)
         return really(*args, **kwargs)
 
-    leave = really if name == "_exit" else getattr(vars(os)["_exit"], "really", really)
+    leave = getattr(os._exit, "really", os._exit)
     guard.really = really  # type: ignore[attr-defined]
     return guard
 

@@ -47,6 +47,19 @@ def test_each_way_to_end_a_process_at_once_is_guarded_while_a_run_goes_on_and_is
     assert [getattr(os, name) for name in ways] == before
 
 
+@pytest.mark.parametrize("name", ["execv", "execve", "_exit"])
+def test_whatever_was_called_the_process_is_left_with_the_code(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    codes: list[int] = []
+    for way in ("execv", "execve"):
+        monkeypatch.setattr(os, way, lambda *_: None)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    with guard_exits(lambda text: None):
+        getattr(os, name)(*((7,) if name == "_exit" else ("true", ["true"])))
+    assert codes[0] == exit_guard.CODE
+
+
 @pytest.mark.parametrize(
     ("name", "ours", "runs", "left"),
     [("_exit", 0, 1, [3, 7]), ("execv", 0, 1, [3]), ("_exit", 1, 1, [7]), ("_exit", 0, 0, [7])],
