@@ -53,7 +53,7 @@ async def test_a_resumed_run_does_not_pay_twice_for_an_answer_that_is_on_file() 
     resumed = make_calls(recorded={"k": written[0]})
     answer = await resumed.complete(model, ask(), key="k", purpose="learn", epoch=1)
     assert (answer.text, answer.cost_usd, model.requests) == ("Because.", 0.01, [])
-    assert answer.finish == "stop"
+    assert (answer.finish, answer.latency_ms) == ("stop", written[0].latency_ms)
     assert resumed.of(1) == tuple(written)
     cut = make_calls(recorded={"k": replace(written[0], finish="length")})
     assert (await cut.complete(model, ask(), key="k", purpose="learn", epoch=1)).finish == "length"
@@ -170,7 +170,27 @@ async def test_the_calls_of_an_epoch_are_sorted_and_their_costs_add_up() -> None
         assert found.text == "token=[redacted:named]"
     assert [call.key for call in calls.of(1)] == ["a", "b"]
     assert [call.answer for call in written] == ["token=[redacted:named]"] * 3
+    assert {call.latency_ms for call in written} == {1.0}, "as the model said it"
     assert (calls.answered, calls.spent_usd, +calls.in_flight) == (3, pytest.approx(0.03), {})
+
+
+async def test_what_is_journaled_of_a_call_holds_no_secret_and_names_its_subject() -> None:
+    def fail(_: Request) -> Completion:
+        raise ModelError("refused token=hunter2hunter2x", "auth")
+
+    written: list[ModelCall] = []
+    with pytest.raises(ModelError):
+        await make_calls(written).complete(
+            ScriptedCompleter(fail),
+            ask("password=open5esame5x"),
+            key="k",
+            purpose="learn",
+            epoch=1,
+            subject="s1",
+        )
+    [call] = written
+    assert (call.prompt, call.subject) == ("[user]\npassword=[redacted:named]", "s1")
+    assert call.error == "auth: refused token=[redacted:named]"
 
 
 @pytest.mark.parametrize(("role", "purpose"), [("judge", "judge"), ("user", "user"), ("optimizer", "learn")])

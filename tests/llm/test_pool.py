@@ -93,8 +93,9 @@ async def test_one_that_is_not_there_costs_nothing_and_is_named() -> None:
         assert "endpoint 's0'" in model.warnings[0]
 
 
-async def test_a_key_that_is_refused_rests_the_endpoint_at_once() -> None:
-    async with pool(lambda *_: fake_model.refused(401), echo) as (model, servers, _):
+@pytest.mark.parametrize("status", [401, 404])
+async def test_a_key_or_a_model_that_is_refused_rests_the_endpoint_at_once(status: int) -> None:
+    async with pool(lambda *_: fake_model.refused(status), echo) as (model, servers, _):
         for _call in range(5):
             await model.complete(request())
         assert len(servers[0].requests) == 1
@@ -196,8 +197,12 @@ class Scripted:
 
     paid, price, concurrency, adaptive, warnings = True, None, 2, (), ("slow",)
 
-    def __init__(self, name: str, usd: float | None = 0.0, failures: int = 0) -> None:
+    def __init__(
+        self, name: str, usd: float | None = 0.0, failures: int = 0, code: str = "server", **parts: Any
+    ) -> None:
         self.endpoint, self.identity, self.usd, self.failures = name, {"name": name}, usd, failures
+        self.code = code
+        vars(self).update(parts)
         self.limits: list[float | None] = []
 
     def bound(self, asked: Request) -> dict[str, float | None]:
@@ -206,8 +211,8 @@ class Scripted:
     async def complete(self, asked: Request) -> Completion:
         self.limits.append(asked.timeout_s)
         if len(self.limits) <= self.failures:
-            raise ModelError("busy", "server", cost_usd=0.0)
-        return Completion(text=self.endpoint, cost_usd=1.0)
+            raise ModelError("busy", self.code, cost_usd=0.0)
+        return Completion(text=self.endpoint, cost_usd=1.0, retries=2)
 
 
 def scripted(*members: Scripted, retries: int = 3) -> tuple[PooledCompleter, StillTime]:
@@ -232,7 +237,45 @@ async def test_the_time_of_a_call_is_that_of_all_attempts_and_of_the_waits_betwe
     (wait_s,) = clock.waits
     assert wait_s == clock.pace.backoff_s(0) > 0
     assert (first.limits, second.limits) == ([11.0, 11.0 - wait_s], [11.0])
-    assert (found.retries, found.cost_usd, found.text) == (2, 1.0, "a")
+    assert (found.retries, found.cost_usd, found.text) == (4, 1.0, "a")
+
+
+async def test_the_time_that_a_request_has_itself_holds_where_it_is_shorter() -> None:
+    for timeout_s, limit_s in ((4.0, 4.0), (99.0, 10.0)):
+        member = Scripted("a")
+        await scripted(member)[0].complete(request(timeout_s=timeout_s))
+        assert member.limits == [limit_s]
+
+
+async def test_a_call_that_takes_too_long_is_not_made_elsewhere() -> None:
+    first, second = Scripted("a", failures=1, code="timeout"), Scripted("b")
+    with pytest.raises(ModelError, match="^p: busy$"):
+        await scripted(first, second)[0].complete(request())
+    assert second.limits == []
+
+
+async def test_a_pool_costs_something_if_one_member_does_and_has_a_price_if_all_agree() -> None:
+    cheap, dear = PRICES.prices["priced"], PRICES.prices["priced"].times(2.0)
+    paid, free = Scripted("a", price=cheap), Scripted("b", price=cheap, paid=False)
+    assert (scripted(paid, free)[0].paid, scripted(free)[0].paid) == (True, False)
+    assert scripted(paid, free)[0].price == cheap
+    assert scripted(paid, Scripted("c", price=dear))[0].price is None
+
+
+async def test_the_member_with_most_retries_says_how_often_all_are_tried() -> None:
+    parts: list[Any] = [Scripted("a", failures=9), Scripted("b", failures=9)]
+    members = [PoolMember(one, weight=1, retries=n, timeout_s=99.0) for n, one in enumerate(parts)]
+    with pytest.raises(ModelError, match="4 attempts in the pool"):
+        await PooledCompleter("p", "m", members, StillTime().pace).complete(request())
+    assert [len(one.limits) for one in parts] == [2, 2]
+
+
+async def test_the_rest_of_a_member_doubles_up_to_half_a_minute() -> None:
+    member = PoolMember(Scripted("a"), weight=1, retries=0, timeout_s=1.0)  # type: ignore[arg-type]
+    for failure in range(1, 10):
+        member.take(ModelError("busy", "server"), 0.0)
+        assert (member.closed_until > 0) is (failure >= IN_A_ROW)
+    assert member.closed_until == 30.0
 
 
 async def test_of_members_left_alone_the_first_to_be_back_is_called() -> None:

@@ -32,7 +32,9 @@ def test_a_variable_beats_the_file(tmp_path):
             'alert_command = "mail ann"',
             "alert_command: 'mail ann' is not of type array; write [\"mail ann\"]",
         ),
+        ("suite = 1\nmodel = 2", ":2: model: 2 is not of type string"),
         ("suite = ", "cannot read"),
+        ("suite = " + "[" * 100_000, "cannot read"),
         ("suite = '\udcff'", "cannot read"),
     ],
 )
@@ -63,10 +65,11 @@ def test_every_setting_may_come_from_a_variable_and_a_long_file_is_read(tmp_path
     assert load_learn_settings(tmp_path, {}) == LearnSettings(approvers=("ann", "bo"), skills=())
     environ = {
         "TFGRPO_LEARN_MODEL": " openai:x ",
+        "TFGRPO_LEARN_SUITE": " evals\n",
         "TFGRPO_LEARN_APPROVERS": "",
         "TFGRPO_LEARN_SKILLS": "a 'b c'",
-        "TFGRPO_LEARN_AGENTS_MD": "AGENTS.md",
+        "TFGRPO_LEARN_AGENTS_MD": " AGENTS.md ",
     }
     assert load_learn_settings(tmp_path, environ) == LearnSettings(
-        model="openai:x", approvers=(), skills=("a", "b c"), agents_md="AGENTS.md"
+        model="openai:x", suite="evals", approvers=(), skills=("a", "b c"), agents_md="AGENTS.md"
     )

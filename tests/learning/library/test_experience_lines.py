@@ -122,6 +122,13 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "local time": ("created_at", "yesterday"),
     "unknown key": ("colour", "red"),
     "parent that is no id": ("parents", ["a b"]),
+    "second parent that is no id": ("parents", ["a", "a b"]),
+    "very many rollouts": ("support", {"groups": 1, "rollouts": 10**15 + 1}),
+    "very many groups": ("support", {"groups": 10**15 + 1, "rollouts": 1}),
+    "second tool with endless latency": (
+        "tool_stats",
+        [{"tool": "t", "tokens": 1, "latency_ms": ms, "cost_usd": None} for ms in (1.0, 1e300)],
+    ),
     "endless latency": ("tool_stats", [{"tool": "t", "tokens": 1, "latency_ms": 1e300, "cost_usd": None}]),
     "very many tokens": (
         "tool_stats", [{"tool": "t", "tokens": 10**15 + 1, "latency_ms": 1.0, "cost_usd": None}]

@@ -164,6 +164,53 @@ def test_what_was_wrong_with_the_file_can_be_told(tmp_path: Path) -> None:
     assert torn == f"{path}: an incomplete last line of 6 bytes was removed"
 
 
+def test_of_several_malformed_lines_the_first_is_told_and_the_records_between_them_are_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "experiences.jsonl"
+    path.write_bytes(b"garbage\n" + encode(make_experience(0)) + b"\nmore garbage\n")
+    with ExperienceStore.open(path) as store:
+        (told,) = store.complaints
+        assert list(store.records()) == [make_experience(0)]
+    assert told.startswith(f"{path}: 2 malformed lines were skipped; the first is line 1: ")
+
+
+def test_each_torn_line_that_is_found_while_the_store_is_open_counts(tmp_path: Path) -> None:
+    path = file_of(tmp_path, make_experience(0))
+    with ExperienceStore.open(path) as store:
+        for _ in range(2):
+            path.write_bytes(path.read_bytes() + b'{"torn')
+            store.refresh()
+        (told,) = store.complaints
+    assert told == f"{path}: an incomplete last line of 12 bytes was removed"
+
+
+def test_of_two_lines_with_one_id_the_first_holds(tmp_path: Path) -> None:
+    first, second = make_experience(0), make_experience(0, summary32="Another text.")
+    with ExperienceStore.open(file_of(tmp_path, first, second)) as store:
+        assert store.get(first.id) == first
+        assert store.fetch_top(domain="text", limit=2) == (first,)
+
+
+def test_a_write_that_fails_half_way_leaves_what_was_committed_and_the_store_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file_of(tmp_path, make_experience(0))
+    before = path.read_bytes()
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with ExperienceStore.open(path) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr("os.fsync", full)
+            with pytest.raises(StoreError, match=r"cannot write .*experiences\.jsonl.*No space left"):
+                store.append([make_experience(1)])
+        assert path.read_bytes() == before
+        assert store.append([make_experience(1)]) == 1
+        assert store.get(make_experience(1).id) == make_experience(1)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_file_cut_at_any_byte_holds_the_records_before_and_takes_the_rest_again(
@@ -252,6 +299,8 @@ def test_fetch_top_finds_the_best_of_the_domain_and_stamp(tmp_path: Path) -> Non
     with ExperienceStore.open(tmp_path / "e.jsonl") as store:
         store.append(records)
         assert store.fetch_top(domain="text", limit=9, min_reward=0.3) == (records[1], records[3], records[0])
+        assert store.fetch_top(domain="text", limit=9, min_reward=1.0, weights=(0.5, 0.5)) == ()
+        assert store.fetch_top(domain="dates", limit=9, min_reward=1.0, weights=(0.5, 0.5)) == (records[2],)
         assert store.fetch_top(domain="text", limit=9, stamp=PACK_STAMP) == (
             records[1],
             records[0],
@@ -335,6 +384,7 @@ def test_the_export_has_the_camel_case_keys_of_the_source() -> None:
     source = {
         "runId",
         "taskId",
+        "promptPackId",
         "epoch",
         "groupId",
         "summary32",

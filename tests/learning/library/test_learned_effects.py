@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import LearnedEffects
 from pytest_tfgrpo.learning.library.learned_effects import (
     MOST_KEPT,
+    measure_of_effects,
     prior_for,
     read_effects,
     with_effects,
@@ -82,6 +83,31 @@ def test_a_library_file_that_says_nothing_of_effects_changes_nothing(
     assert with_effects_of(empty(), path) == empty()
     known = replace(empty(), effects=(learned("s", 0.1),))
     assert with_effects_of(known, path) is known
+
+
+def test_a_measure_changes_with_all_that_effects_depend_on() -> None:
+    stamps, settings = {"actor": "a", "packs": "p", "suite": "s"}, {"judge_weight": 0.5}
+    who: dict[str, Any] = {"judge": {"name": "j"}, "optimizer": {"name": "o"}}
+    known = measure_of_effects(stamps, who, settings)
+    others = [
+        measure_of_effects(stamps | {"actor": "b"}, who, settings),
+        measure_of_effects(stamps | {"packs": "q"}, who, settings),
+        measure_of_effects(stamps, who | {"judge": {"name": "k"}}, settings),
+        measure_of_effects(stamps, who | {"optimizer": {"name": "n"}}, settings),
+        measure_of_effects(stamps, who, {"judge_weight": 0.25}),
+    ]
+    assert len({known, *others}) == 6
+    assert measure_of_effects(stamps | {"suite": "t"}, who, settings) == known
+
+
+def test_what_a_run_learned_by_another_measure_is_kept_beside_what_it_learns_now() -> None:
+    prior: Any = SimpleNamespace(
+        on_topic=SimpleNamespace(mean=0.1, sd=1.0, weight=2.0),
+        elsewhere=SimpleNamespace(mean=0.0, sd=0.5, weight=1.0),
+    )
+    library = replace(empty(), effects=(learned("s", 0.3, "other"), learned("s", 0.2)))
+    found = with_effects(library, prior, run_id="s", series="s", measure="m").effects
+    assert [(one.measure, one.on_topic[0]) for one in found] == [("other", 0.3), ("m", 0.1)]
 
 
 def test_an_equal_run_has_said_it_and_the_latest_are_kept() -> None:

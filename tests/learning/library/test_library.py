@@ -115,6 +115,21 @@ def test_an_operation_that_may_not_be_applied_is_refused_with_a_code(operation: 
     assert revision.library == start
 
 
+def test_every_target_of_a_merge_is_of_the_domain_of_the_new_lesson_and_the_first_unknown_is_named() -> None:
+    start = of([lesson(1), lesson(2, domain="dates")])
+    revision = revise(start, update(lesson(9), id_of(1), id_of(2)), update(lesson(9), "nobody", "no one"))
+    assert [(r.code, r.reason) for r in revision.refused] == [
+        ("malformed", f"{id_of(2)!r} belongs to domain 'dates'"),
+        ("unknown_id", "'nobody' is not the id of an active lesson"),
+    ]
+
+
+def test_a_lesson_keeps_the_parents_that_it_came_with_behind_those_that_it_supersedes() -> None:
+    new = lesson(9, parents=("earlier", id_of(1)))
+    (found,) = revise(of([lesson(1)]), update(new, id_of(1))).library.experiences
+    assert found.parents == (id_of(1), "earlier")
+
+
 def test_an_id_once_used_is_not_used_again() -> None:
     revision = revise(of([lesson(1)]), remove(id_of(1)), add(lesson(1, summary32="Something else.")))
     assert [r.code for r in revision.refused] == ["duplicate"]
@@ -148,6 +163,9 @@ def test_a_secret_in_the_reason_of_an_operation_is_taken_out() -> None:
         ("Round to 2 decimals.", "Round to 3 decimals.", False),
         ("For distinct words: use count_items.", "For sorted rows: use count_items.", False),
         ("日本語", "中国語", False),
+        ("Amber birch cedar delta.", "Amber birch cedar delta ebony.", True),
+        ("Amber birch cedar.", "Amber birch cedar delta.", False),
+        ("Do it as is.", "Be so.", False),
     ],
 )
 def test_a_near_duplicate_says_the_same_with_the_same_names_and_numbers(
@@ -167,6 +185,14 @@ def test_the_same_words_with_another_polarity_domain_or_stamp_are_no_duplicate()
         add(lesson(4, domain="dates", **texts)),
     )
     assert revision.refused == ()
+
+
+def test_the_order_in_which_a_lesson_names_its_tools_counts_however_they_are_spelled() -> None:
+    stat = make_experience().tool_stats[0]
+    tools = (replace(stat, tool="Split"), replace(stat, tool="Trim"))
+    one = lesson(1, summary32="For rows: use Split, then Trim.", tool_stats=tools)
+    other = lesson(2, summary32="For rows: use Trim, then Split.", tool_stats=tools)
+    assert revise(of([one]), add(other)).refused == ()
 
 
 def test_an_update_may_say_the_same_as_what_it_supersedes() -> None:
@@ -194,10 +220,11 @@ def test_the_hash_sees_what_prompts_see() -> None:
         {"domain": "dates"},
         {"polarity": "avoid"},
         {"stamp_signature": "b" * 64},
+        {"prompt_pack_id": "other"},
         {"reward": Reward(gt_score=0.5, relative_rank=0.8)},
     ]
     hashes = {of([lesson(1, **change)]).hash for change in changes}
-    assert len(hashes) == 6
+    assert len(hashes) == 7
     hidden = {
         "id": "x",
         "run_id": "r",
@@ -208,6 +235,17 @@ def test_the_hash_sees_what_prompts_see() -> None:
     }
     assert of([lesson(1, **hidden)]).hash == of([lesson(1)]).hash
     assert of([lesson(1), lesson(1, id="twin")]).hash != of([lesson(1)]).hash
+
+
+def test_lessons_stand_by_domain_what_to_do_before_what_to_avoid_and_then_by_text() -> None:
+    ordered = [
+        lesson(4, domain="dates"),
+        lesson(3, summary32="B."),
+        lesson(2, summary32="C."),
+        lesson(1, summary32="A.", polarity="avoid"),
+        lesson(0, summary32="D.", polarity="avoid"),
+    ]
+    assert of(reversed(ordered)).experiences == tuple(ordered)
 
 
 @given(st.lists(st.integers(0, 999), unique=True, max_size=8), st.randoms(use_true_random=False))
@@ -324,6 +362,7 @@ def test_a_rebase_stamps_lessons_with_the_packs_as_they_are_now_and_names_the_pa
         "new-dates",
         lesson(2).summary32,
     )
+    assert new.created_at == "2026-02-01T00:00:00Z"
     assert new.id != id_of(2)
     assert ids(revision.library) == {id_of(1), id_of(3), new.id}
     assert revision.library.lineage == (start.hash,)

@@ -1,15 +1,17 @@
 """What a run starts with of the patterns of a repository."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import make_pack, make_scenario
+from support.builders import make_experience, make_pack, make_scenario
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.learning.library.library import empty, of
 from pytest_tfgrpo.learning.library.pattern_lessons import join_active
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 
@@ -27,7 +29,8 @@ def write(folder: Path, name: str = "split-first", *, place: str = "active", **c
 
 def joined(folder: Path, library: Library | None = None, **changes: Any) -> tuple[Library, list[str]]:
     given = {"kinds": KINDS, "packs": {PACK.domain: PACK}, "settings": SETTINGS} | changes
-    return join_active(folder, library or empty(), [make_scenario()], **given)
+    scenarios = given.pop("scenarios", [make_scenario()])
+    return join_active(folder, library or empty(), scenarios, **given)
 
 
 def test_active_patterns_alone_become_lessons_with_the_stamp_of_the_pack(tmp_path: Path) -> None:
@@ -49,6 +52,9 @@ def test_a_pattern_that_the_library_has_already_keeps_its_identity_and_another_t
     write(tmp_path, lesson="Trim the text before you count.")
     (known,), (other,) = library.experiences, joined(tmp_path)[0].experiences
     assert known.id != other.id
+    write(tmp_path, polarity="avoid")
+    ((opposite,), said) = joined(tmp_path, library)[0].experiences, joined(tmp_path, library)[1]
+    assert (opposite.polarity, len(said)) == ("avoid", 1)
 
 
 def test_a_pattern_that_says_what_another_says_adds_nothing_and_the_run_says_so(tmp_path: Path) -> None:
@@ -78,6 +84,7 @@ def test_the_cap_of_the_library_holds_for_patterns_too_and_the_run_says_so(tmp_p
         ({"lesson": "See https://evil.example/x for help."}, "contains the URL"),
         ({"lesson": "word " * 33}, "33 words"),
         ({"lesson": None}, "lesson must be a text, not None"),
+        ({"lesson": "''"}, "lesson must be a text, not ''"),
         ({"polarity": "maybe"}, "polarity must be do or avoid, not 'maybe'"),
         ({"name": "other"}, "name must be 'split-first'"),
         ({"domain": "[1"}, r"split-first\.md: line 5: "),
@@ -130,6 +137,43 @@ def test_what_a_library_got_of_a_pattern_goes_with_it(tmp_path: Path) -> None:
     edited, (said,) = joined(tmp_path, left)
     assert [one.summary32 for one in edited.experiences] == ["Split on blanks."]
     assert "says something else now" in said
+
+
+def test_what_a_library_learned_otherwise_stays_with_its_looks_when_a_pattern_goes(tmp_path: Path) -> None:
+    write(tmp_path)
+    own = make_experience(7, summary32="Round the mean to two decimals.")
+    before = replace(of([own]), looks={"eval": ("a",)})
+    library, _ = joined(tmp_path, before)
+    assert len(library.experiences) == 2
+    (tmp_path / "active" / "split-first.md").unlink()
+    left, (_said,) = joined(tmp_path, library)
+    assert (left.experiences, left.looks) == ((own,), before.looks)
+    assert left.lineage == (*library.lineage, library.hash)
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_pattern_that_gives_away_an_answer_of_the_splits_that_are_trained_on_refuses_the_run(
+    tmp_path: Path, split: str
+) -> None:
+    write(tmp_path, lesson="The answer is tangerine.")
+    check = Check(kind="exact", params={"value": "tangerine"})
+    with pytest.raises(StoreError, match="an answer of scenario 'count-words'"):
+        joined(tmp_path, scenarios=[make_scenario(split=split, checks=(check,))])
+    held_out = make_scenario(split="eval", checks=(check,))
+    assert len(joined(tmp_path, scenarios=[held_out])[0].experiences) == 1
+
+
+def test_a_pattern_is_no_longer_than_people_read_and_stands_in_the_folder_itself(tmp_path: Path) -> None:
+    write(tmp_path)
+    write(tmp_path, "archived", place="active/old")
+    path = tmp_path / "active" / "split-first.md"
+    text = path.read_text()
+    path.write_text(text + "x" * (100_000 - len(text)))
+    library, said = joined(tmp_path)
+    assert ([lesson.group_id for lesson in library.experiences], said) == (["split-first"], [])
+    path.write_text(text + "x" * (100_001 - len(text)))
+    with pytest.raises(StoreError, match=r"split-first\.md: "):
+        joined(tmp_path)
 
 
 def test_a_folder_that_is_not_there_yet_is_named(tmp_path: Path) -> None:

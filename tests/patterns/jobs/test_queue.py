@@ -10,9 +10,10 @@ from support.patterns.jobs import job_id, log_of, manifest, queue_with, status_o
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harvest.fixes import RootCause
+from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.manifest import JobRequeue, LearningStatus
 from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest
-from pytest_tfgrpo.patterns.jobs.queue import JobQueue, LeaseLost, WorkOutcome, reviewers_of_tests
+from pytest_tfgrpo.patterns.jobs.queue import LOG_FILE, JobQueue, LeaseLost, WorkOutcome, reviewers_of_tests
 from pytest_tfgrpo.patterns.jobs.settle import settle
 from pytest_tfgrpo.patterns.jobs.states import JOBS, LearningTrigger
 
@@ -123,7 +124,18 @@ def test_a_person_puts_a_failed_job_back(queue, trigger):
     found = queue.find(job_id()).manifest
     assert (found.status, found.root_cause, found.reason) == ("queued", None, "")
     assert found.requeues == (HOW,)
-    assert len(found.attempts) == 1
+    [attempt] = found.attempts
+    assert attempt.reason == "x"
+    queue.take("w2")
+    queue.finish(job_id(), "w2", FAILED)
+    settle(queue, None)
+    ended = ChainedLog(queue.folder / LOG_FILE).entries()[-1]
+    assert (ended["reason"], ended["root_cause"]) == ("it fails", "test_failure")
+    again = replace(HOW, reason="the test was wrong", scenario_sha256="b" * 64)
+    queue.requeue(job_id(), again, lambda one: one)
+    assert queue.find(job_id()).manifest.requeues == (HOW, again)
+    settle(queue, None)
+    assert ChainedLog(queue.folder / LOG_FILE).entries()[-1]["scenario_sha256"] == "b" * 64
 
 
 def test_of_two_approvers_one_wins(queue):
@@ -156,11 +168,13 @@ def test_an_agents_own_idea_waits_for_another(tmp_path):
         assert log_of(queue) == [("propose", "queued"), ("released", ""), ("take", "running")]
 
 
-def test_who_has_seen_the_tests_is_kept_once(queue):
+def test_who_has_seen_the_tests_is_kept_once_the_first_first(queue, monkeypatch):
     assert reviewers_of_tests(queue.folder, job_id()) == ()
-    for reviewer in ("ann", "ben", "ann"):
+    moments = iter(f"2026-01-01T12:00:0{n}.000Z" for n in range(3))
+    monkeypatch.setattr("pytest_tfgrpo.patterns.jobs.queue.utc_now", lambda: next(moments))
+    for reviewer in ("ben", "ann", "ben"):
         queue.note_seen(job_id(), reviewer)
-    assert reviewers_of_tests(queue.folder, job_id()) == ("ann", "ben")
+    assert reviewers_of_tests(queue.folder, job_id()) == ("ben", "ann")
     settle(queue, None)
     assert log_of(queue)[1:] == [("tests_seen", "")] * 2
     assert reviewers_of_tests(queue.folder / "elsewhere", job_id()) == ()
