@@ -249,7 +249,7 @@ async def test_the_time_that_a_request_has_itself_holds_where_it_is_shorter() ->
 
 async def test_a_call_that_takes_too_long_is_not_made_elsewhere() -> None:
     first, second = Scripted("a", failures=1, code="timeout"), Scripted("b")
-    with pytest.raises(ModelError, match="^p: busy$"):
+    with pytest.raises(ModelError, match=r"^p: busy$"):
         await scripted(first, second)[0].complete(request())
     assert second.limits == []
 
