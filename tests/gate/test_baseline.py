@@ -173,6 +173,10 @@ EDITS: dict[str, tuple[Callable[[str], str], str]] = {
     "a negative count": (edit("errors", -1, of="a"), "/scenarios/a/errors: "),
     "a count that is no integer": (edit("errors", 4.0, of="a"), "/scenarios/a/errors: 4.0 is not an integer"),
     "a count that is a truth value": (edit("n", True, of="a"), "/scenarios/a/n: "),
+    "squares above what the sum allows": (
+        edit("sum_sq", 1.6, of="b"),
+        "/scenarios/b/sum_sq: 1.6 is more than",
+    ),
     "squares below what the sum needs": (edit("sum_sq", 0.1, of="a"), "/scenarios/a/sum_sq: "),
     "a key twice": (lambda text: text.replace('"a": {', '"a": {"n": 9, ', 1), "cannot read .*twice"),
     "a row twice": (
@@ -277,6 +281,8 @@ def test_an_unwritable_place_is_an_error_that_names_it(tmp_path: Path) -> None:
     [
         (replace(RUN, status="incomplete"), "is incomplete"),
         (replace(RUN, partial_selection=True), "part of the suite"),
+        (replace(RUN, partial_selection=True, status="aborted"), "part of the suite"),
+        (replace(make_run({"a": [1]}), partial_selection=True), "part of the suite"),
         (make_run({"a": [1]}), "no final sweep"),
     ],
 )

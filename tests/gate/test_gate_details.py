@@ -86,6 +86,27 @@ def test_a_gate_is_named_as_an_item_can_be(tmp_path: Path, name: str, fits: bool
             load_gates(file)
 
 
+def test_what_is_wrong_with_a_gate_is_placed_at_the_line_of_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "gates.yaml"
+    file.write_text("gates:\n  one: {min_mean: 1}\n  two:\n    min_mean: 1\n    tags: [slow]\n")
+    one, two = load_gates(file)
+    told = [two.error("x", "tags"), two.error("x"), two.error("x", "domains"), one.error("x", "min_mean")]
+    assert [str(error).removeprefix(f"gates: {file}:") for error in told] == [
+        "5: #/gates/two/tags: x",
+        "3: #/gates/two: x",
+        "3: #/gates/two/domains: x",
+        "2: #/gates/one/min_mean: x",
+    ]
+    assert str(NamedGate(name="g").error("x")).startswith("gates: :1: #/gates/g: ")
+    file.write_text("gates:\n  one: {metric: tone}\n  two: {metric: tone}\n")
+    with pytest.raises(SettingError) as refusal:
+        load_gates(file)
+    assert [text.split(": ")[2] for text in str(refusal.value).splitlines()] == [
+        "#/gates/one/metric",
+        "#/gates/two/metric",
+    ]
+
+
 def test_names_of_metrics_are_completed_by_what_the_eval_split_has() -> None:
     tested = make_scenario("t", checks=(), checker="t.py::test_t", split="eval")
     plain = make_scenario("p", split="eval")
@@ -289,6 +310,8 @@ def test_a_gain_is_compared_with_what_any_text_does(
     found = rule(judge(run, baseline=None, settings=SETTINGS), "placebo")
     assert (found.outcome, found.message[: len(start)]) == (outcome, start)
     assert bool(found.advice) is (outcome != "pass")
+    named = judge_named(run, OpenGate(NamedGate(name="g", gain=True)), SETTINGS)
+    assert rule(named, "placebo") == found
 
 
 def with_finish(run: Run, day: int, run_id: str) -> Run:

@@ -483,6 +483,10 @@ def test_margin_and_strictness_fall_back_on_the_settings_and_limits_do_not() -> 
     base = from_run(run, "main")
     assert rule(verdict(run, base), "baseline").figures["margin"] == SETTINGS["gate_margin"]
     assert rule(verdict(run, base, margin=0.2), "baseline").figures["margin"] == 0.2
+    assert [(v.baseline, v.margin) for v in (verdict(run, base, margin=0.2), verdict(run))] == [
+        ("main", 0.2),
+        ("", SETTINGS["gate_margin"]),
+    ]
     assert verdict(run, base).outcome == "inconclusive"
     assert verdict(run, base, strict=True).outcome == "fail"
     strict = judge_named(run, OpenGate(NamedGate(name="x"), base), {**SETTINGS, "gate_strict": True})

@@ -36,6 +36,8 @@ def test_all_sweeps_of_a_build_are_summed_each_once_whatever_their_gates_said() 
 def test_the_latest_sweeps_are_kept_by_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [sweep(n) for n in (9, 10, 11)]
     assert list(pooled(made[0], made).sweeps) == ["run9", "run10", "run11"]
+    same = [replace(one, created_at="2026-02-10T00:00:00.000Z") for one in made]
+    assert list(pooled(same[0], same).sweeps) == ["run10", "run11", "run9"]
     monkeypatch.setattr(pooling, "MOST_SWEEPS", 2)
     assert list(pooled(made[0], made).sweeps) == ["run10", "run11"]
 
@@ -57,8 +59,15 @@ def test_of_two_readings_the_smaller_p_counts_twice() -> None:
 def test_another_build_another_task_and_a_repetition_are_not_pooled() -> None:
     base, other = sweep(0), sweep(1)
     rows = {**other.scenarios, "s0": replace(other.scenarios["s0"], stamp="another")}
-    assert pooled(base, [replace(other, library="another")]) == base
+    for field, value in (
+        ("library", "another"),
+        ("actor", "another"),
+        ("temperature", 0.9),
+        ("stamps", {**other.stamps, "packs": "another"}),
+    ):
+        assert pooled(base, [replace(other, **{field: value})]) == base, field
     assert pooled(base, [replace(base, run_id="again")]) == base
+    assert list(pooled(base, [other, replace(other, run_id="again")]).sweeps) == ["run0", "run1"]
     part = pooled(base, [replace(other, scenarios=rows)])
     assert (part.scenarios["s0"].n, part.scenarios["s1"].n) == (5, 10)
 
@@ -69,6 +78,17 @@ def test_a_file_keeps_sums_and_times_and_one_of_a_single_sweep_is_as_ever(tmp_pa
     assert load(tmp_path / "x.json") == whole
     save(tmp_path / "one.json", sweep(0))
     assert "sweeps" not in (tmp_path / "one.json").read_text()
+
+
+def test_a_baseline_of_one_sweep_has_its_sums_and_a_stamp_of_all_its_tasks() -> None:
+    run = swept({"a": [1.0, 0.0], "b": [1.0, None], "c": [None]})
+    (own,) = sweeps_of(from_run(run, "x")).values()
+    assert (own.n, own.sum, own.rollouts, own.created_at) == (2, 1.5, 3, run.finished_at)
+    scenarios = (*run.scenarios[:-1], replace(run.scenarios[-1], stamp="f" * 64))
+    (other,) = sweeps_of(
+        from_run(swept({"a": [1.0], "b": [1.0], "c": [1.0]}, scenarios=scenarios), "x")
+    ).values()
+    assert other.scenarios != own.scenarios
 
 
 def test_the_gate_reckons_with_drift_and_says_where_it_cannot() -> None:
@@ -101,6 +121,8 @@ def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() 
     for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
         another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
         assert drift_of(replace(base, sweeps=another)) is None
+    older = {"first": replace(sweeps["run0"], scenarios="others", sum=9.0), **sweeps}
+    assert drift_of(replace(base, sweeps=older)) == drift_of(replace(base, sweeps=sweeps))
 
 
 def test_the_spread_within_scenarios_is_that_of_those_with_several_rollouts() -> None:

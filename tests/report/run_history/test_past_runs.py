@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,10 +18,12 @@ from pytest_tfgrpo.report.run_history.page import history_page
 from pytest_tfgrpo.report.run_history.past_runs import (
     FinalScores,
     PastRun,
+    agents,
     by_build,
     past_run,
     short,
     span,
+    suites,
     unreported,
 )
 from pytest_tfgrpo.report.value import build
@@ -59,6 +62,8 @@ def test_a_run_is_told_by_the_figures_of_its_report() -> None:
     assert (run.scores.gain, run.commit, run.lessons) == (0.5, "1a2b3c4d5e6f+dirty", 0)
     assert run.actor == "offline"
     assert (run.seconds, run.usd, run.state) == (30.0, report["cost"]["usd"], "complete")
+    assert (run.cost, run.gate) == ("$0.05", "")
+    assert list(run.scores.gain_ci95 or ()) == report["gain"]["ci95"]
     assert run.counts
 
 
@@ -67,6 +72,10 @@ def test_a_part_of_the_suite_and_a_run_that_did_not_end_are_listed_and_do_not_co
     assert (part.counts, part.state, part.scores.mean) == (False, "a part of the suite", 1.0)
     stopped = past_run("run", reported(status="aborted", reason="budget"))
     assert (stopped.counts, stopped.state) == (False, "aborted")
+    both = past_run("run", reported(status="aborted", reason="budget", partial_selection=True))
+    assert (both.counts, both.state) == (False, "aborted")
+    errors = json.loads(json.dumps(build(make_run(None, evenly(2, [None])), None)))
+    assert (past_run("run", errors).counts, past_run("run", errors).scores.mean) == (False, None)
     assert by_build([part, stopped]) == []
     assert charts([part, stopped]) == []
 
@@ -113,6 +122,11 @@ def test_runs_of_one_commit_library_and_split_are_averaged_and_the_newest_comes_
     assert by_build([one(0), one(1, ci95=None)])[0].scores.ci95 is None
     assert first.latest == runs[2]
     assert (second.runs, third.runs) == ((runs[1],), (runs[3],))
+    others = by_build([one(0), one(1, commit="5e6f"), one(2, gain=0.3, gain_ci95=(0.1, 0.6), seconds=90.0)])
+    assert [[run.commit for run in of.runs] for of in others] == [["1a2b3c4d5e6f"] * 2, ["5e6f"]]
+    mean = others[0]
+    assert (mean.scores.gain, mean.seconds) == (pytest.approx(0.2), 60.0)
+    assert list(mean.scores.gain_ci95 or ()) == pytest.approx([0.05, 0.4])
 
 
 def test_runs_of_different_agents_are_not_averaged_nor_joined_by_a_line() -> None:
@@ -175,6 +189,29 @@ def test_only_of_runs_that_are_shown_it_is_said_that_files_differed() -> None:
     runs = [one(0, commit="1a2b3c4d5e6f+dirty"), one(1), one(2)]
     assert "*: files differed from the commit" in list(history_lines(runs, 3))
     assert "*: files differed from the commit" not in list(history_lines(runs, 2))
+    damaged = PastRun(run_id="20260131T115900-482913a7", state="unusable report", counts=False)
+    assert any(text.startswith("unusable report: ") for text in history_lines([damaged, *runs], 4))
+    assert not any(text.startswith("unusable report: ") for text in history_lines([damaged, *runs], 3))
+
+
+def test_agents_are_lettered_among_the_runs_shown_and_eval_splits_among_all() -> None:
+    runs = [one(0, actor="old", suite="f" * 64), one(1), one(2, actor="x")]
+    assert [text.split()[-1] for text in history_lines(runs, 2)][1:3] == ["2a", "2b"]
+    assert [text.split()[-1] for text in history_lines(runs[:2], 1)][:2] == ["of", "2"]
+    killed = PastRun(run_id="20260131T115900-482913a7", state="killed", counts=False, actor="z", suite="d")
+    assert agents([killed, *runs[1:]]) == {"": "a", "x": "b"}
+    assert suites([killed, *runs]) == {"f" * 64: "1", "e" * 64: "2"}
+    letters = list(agents(one(n, actor=f"agent{n}") for n in range(53)).values())
+    assert (letters[25:28], letters[52]) == (["z", "a1", "b1"], "a2")
+
+
+def test_a_run_that_did_not_count_has_its_mean_with_what_became_of_it_and_gaps_are_dashes() -> None:
+    stopped = one(
+        0, counts=False, state="aborted", commit="", lessons_hash="", gain=None, cost="", seconds=None
+    )
+    assert list(history_lines([stopped], 1))[1].split()[1:] == ["0.500", "aborted", "-", "-", "-", "-", "-"]
+    whole = one(0, mean=1.0, ci95=(0.95, 1.0))
+    assert list(history_lines([whole], 1))[1].split()[1:3] == ["1.000", ".950-1.000"]
 
 
 def test_the_page_counts_the_older_runs_that_it_does_not_draw() -> None:
@@ -183,6 +220,8 @@ def test_the_page_counts_the_older_runs_that_it_does_not_draw() -> None:
     told = "only in the tables"
     assert told not in history_page("demo", [uncounted, *drawn], {})
     assert f"2 older runs are {told}" in history_page("demo", [uncounted, one(1), one(2), *drawn], {})
+    points = charts([one(0, mean=0.1), *(one(n, mean=0.9) for n in range(MOST))])[0]["points"]
+    assert {point["said"] for point in points} == {"0.90"}
 
 
 def test_a_terminal_of_80_columns_has_the_newest_runs() -> None:
@@ -218,6 +257,7 @@ def test_the_terminal_names_the_agents_where_they_differ() -> None:
     assert [row.split()[-1] for row in both[1:3]] == ["1a", "2b"]
     assert both[3] == "of: eval split and agent; means of different ones are not comparable"
     assert len(list(history_lines([one(n, actor="offline") for n in range(2)], 10))) == 3
+    assert list(history_lines([one(0, actor=""), one(1, actor="x")], 10))[-2:] == ["a: -", "b: x"]
 
 
 def test_hostile_names_stay_text() -> None:
@@ -233,8 +273,9 @@ def test_hostile_names_stay_text() -> None:
 
 def test_commits_and_times_are_short() -> None:
     assert [short(c) for c in ("1a2b3c4d5e6f", "1a2b3c4d5e6f+dirty", "")] == ["1a2b3c4", "1a2b3c4*", ""]
-    told = [span(s) for s in (None, 0.44, 12, 89, 90, 5399, 5400)]
-    assert told == ["-", "0.4 s", "12 s", "89 s", "2 min", "90 min", "1.5 h"]
+    told = [span(s) for s in (None, 0, 0.44, 9.96, 12, 89, 90, 5399, 5400)]
+    assert told == ["-", "0 s", "0.4 s", "10 s", "12 s", "89 s", "2 min", "90 min", "1.5 h"]
+    assert span(99, 1) == "1.6 min"
 
 
 def test_a_chart_marks_where_the_library_changes() -> None:
@@ -243,6 +284,34 @@ def test_a_chart_marks_where_the_library_changes() -> None:
     points = [point["x"] for point in charts(runs)[0]["points"]]
     assert points[1] < change < points[2]
     assert charts(runs[:2])[0]["changes"] == []
+
+
+def test_a_chart_of_gains_has_their_intervals_and_a_line_at_zero_where_one_is_below() -> None:
+    mean, gain, *_ = charts([one(0, gain=-0.1, gain_ci95=(-0.2, 0.0))])
+    assert mean["zero"] is None
+    assert gain["zero"] == gain["points"][0]["high"]
+    assert gain["points"][0]["low"] == gain["base"]
+
+
+def test_names_under_a_chart_begin_where_they_change_and_have_room() -> None:
+    few = [one(n, commit=commit) for n, commit in enumerate(["aaa", "bbb", "bbb"])]
+    assert [name for _, name in charts(few)[0]["ticks"][0][1]] == ["aaa", "bbb"]
+    close = [one(n, commit=f"c{min(n, 30)}") for n in range(40)]
+    names = charts(close)[0]["ticks"][0][1]
+    assert [name for _, name in names][:2] == ["c0", "c5"]
+    assert all(after - before >= 54 for (before, _), (after, _) in pairwise(names))
+    assert [charts(runs)[0]["radius"] for runs in (few, close)] == [5.0, pytest.approx(482 / 120)]
+
+
+def test_the_page_begins_with_the_latest_run_that_counts_and_lists_the_newest_first() -> None:
+    runs = [one(0, mean=0.4), one(1, mean=0.6), PastRun(run_id="last", state="killed", counts=False)]
+    page = history_page("demo", runs, {runs[0].run_id: "./first.html"})
+    assert "<b>0.600</b> mean gt_score of the latest run" in page
+    listed = page[page.index('<section id="runs"') :]
+    places = [listed.index(f">{run.run_id}<") for run in reversed(runs)]
+    assert places == sorted(places)
+    assert f'<a href="./first.html">{runs[0].run_id}</a>' in listed
+    assert "3 runs, of which 2 swept" in page
 
 
 def test_a_replay_is_a_run_of_the_agent_that_it_replays() -> None:
