@@ -62,7 +62,8 @@ def _guard(name: str, really: Callable[..., Any], pid: int) -> Callable[..., Any
             leave(CODE)
         return really(*args, **kwargs)
 
-    leave = getattr(os._exit, "really", os._exit)
+    end = vars(os)["_exit"]
+    leave = getattr(end, "really", end)
     guard.really = really  # type: ignore[attr-defined]
     return guard
 
