@@ -15,6 +15,7 @@ from support.builders import make_scenario
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.protocols import RewardBatch
 
 
@@ -111,6 +112,25 @@ def test_a_rewarder_is_a_metric_that_a_gate_can_judge(tmp_path: Path) -> None:
         assert result.passed is passed
         assert result.report["epochs"][-1]["metrics"]["manners"]["mean"] == score
         assert result.run.phases[-1].groups[0].scores[0].evidence == {"manners": "as told"}
+
+
+class Refuses:
+    """A rule of a gate that no run passes."""
+
+    name = "refuses"
+
+    def judge(self, *_: object) -> RuleResult:
+        return RuleResult(name=self.name, outcome="fail", message="as told")
+
+
+@pytest.mark.parametrize(
+    "call", [tfgrpo.run, lambda *args, **kwargs: asyncio.run(tfgrpo.arun(*args, **kwargs))]
+)
+def test_rewarders_and_rules_judge_a_run_however_it_is_started(tmp_path: Path, call: Any) -> None:
+    supplied: dict[str, Any] = {"rewarders": [Manners(score=0.25)], "gate_rules": [Refuses()]}
+    result = call(tmp_path, SUITE, actor=Counter(), **supplied, **SMALL)
+    assert [rule.name for rule in result.verdict.results if rule.outcome == "fail"] == ["refuses"]
+    assert result.report["epochs"][-1]["metrics"]["manners"]["mean"] == 0.25
 
 
 def test_a_missing_baseline_is_an_error_before_any_call(tmp_path: Path) -> None:

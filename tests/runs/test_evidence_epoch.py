@@ -1,15 +1,17 @@
 """Which groups of an evidence file a run learns from."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import make_pack, make_scenario
+from support.builders import make_pack, make_rollout, make_scenario
 from support.evidence import GROUPS, group, write
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.evidence import EvidenceGroup
+from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup, EvidenceStep
+from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario, stamped
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.runs.evidence_epoch import GivenEpoch, evidence_epoch
@@ -61,6 +63,22 @@ def test_groups_become_train_scenarios(tmp_path: Path) -> None:
     assert placed.found["evidence"]["file"] == str(tmp_path / "evidence.jsonl")
     assert found.sizes == {f"evidence-{one.id}": len(one.attempts) for one in GROUPS}
     assert (found.found["evidence"]["groups"], found.found["evidence"]["attempts"]) == (8, 25)
+
+
+def test_an_attempt_has_its_steps_with_what_each_came_to(tmp_path: Path) -> None:
+    failed = EvidenceStep(kind="tool", name="search", input={"q": "a"}, error="timeout", latency_ms=7.0)
+    model = EvidenceStep(kind="model", name="m", output="Two.", latency_ms=3.0)
+    attempts = tuple(
+        EvidenceAttempt(total_reward=reward, answer="2", trajectory_id=f"t{reward}", steps=steps)
+        for reward, steps in ((0.9, (failed, model)), (0.1, ()))
+    )
+    found = epoch(tmp_path, [replace(group(1), attempts=attempts)], [OTHER])
+    rollout = found.attempts.filled(make_rollout(scenario_id="evidence-g1", index=0))
+    assert rollout.frames == (
+        Frame(kind="tool", name="search", input={"q": "a"}, error="timeout", latency_ms=7.0),
+        Frame(kind="model", name="m", output="Two.", cost_usd=0.0, latency_ms=3.0),
+    )
+    assert (rollout.answer, rollout.latency_ms) == ("2", 10.0)
 
 
 @pytest.mark.parametrize("split", ["eval", "dev"])

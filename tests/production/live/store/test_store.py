@@ -286,8 +286,15 @@ def test_a_late_outcome_gives_the_reward_and_the_guard_looks_again(store):
     assert (decision["reward"], decision["reward_strategy"]) == (0.5625, "by_score")
     assert report.gate.control == {"late": 1.0}
     assert report.gate.blocked == (False, False), "each run is in the window once"
-    again = write(store, [outcome("a", 0.25)], rules(infer=by_score, rewarded=lambda *_: 1 / 0))
-    assert (again.errors, again.gate) == ((), report.gate), "another score counts no run again"
+
+
+def test_a_late_outcome_of_a_run_that_has_its_reward_shows_the_guard_nothing(store):
+    counted = []
+    at_once = rules(rewarded=lambda state, rollout: counted.append(rollout.id) or state)
+    assert write(store, runs("a"), at_once).ended[0].reward is not None
+    write(store, [outcome("a", 0.75)], at_once)
+    assert next(store.rollouts()).trace.score == 0.75
+    assert counted == []
 
 
 def test_an_update_waits_for_outcomes_and_what_it_left_out_comes_back_with_its_own(store):
