@@ -204,6 +204,7 @@ def http_server(seen: list[dict[str, str]]) -> Iterator[str]:
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who comes before the thread is ready waits
         running = uvicorn.Server(uvicorn.Config(noted, log_level="error", lifespan="on"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
