@@ -27,6 +27,7 @@ except ImportError as error:
 from hypothesis import strategies as st
 from support.connections import check_connections
 from support.guard import Guard
+from support.tables import Tables
 from threadpoolctl import threadpool_limits
 
 import pytest_tfgrpo
@@ -207,10 +208,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.faults:
         hypothesis.settings.load_profile("thorough")
     config.pluginmanager.register(Guard(), "guard")
+    shuffles = config.pluginmanager.hasplugin("randomly")
+    if runs_all(config) and not config.option.keyword and not shuffles:
+        config.pluginmanager.register(Tables(), "tables")
     if config.option.faults_seed is None:
         config.option.faults_seed = secrets.randbelow(10**6)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(pytest_tfgrpo.__file__).parent, quiet=2)
+
+
+def runs_all(config: pytest.Config) -> bool:
+    """Whether the default tier runs, not some of its folders, files or tests; workers are asked too."""
+    return [Path(given).resolve() for given in config.args] == [GOLDEN.parent]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -266,21 +275,21 @@ def kill(process: subprocess.Popen[Any]) -> None:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Let the second worker import the tests from the last one on, until it meets the first worker.
+    """Let each worker import its share of the tests first, then what others have imported meanwhile.
 
-    The assertions of a fresh checkout are rewritten once then, not by each worker.
+    The assertions of a fresh checkout are rewritten once then, not by each worker. What is imported and
+    collected stays, so no garbage is looked for.
     """
-    tests = GOLDEN.parent
-    whole = [Path(given).resolve() for given in session.config.args] == [tests]
-    if not whole or os.environ.get("PYTEST_XDIST_WORKER") != "gw1":
+    gc.disable()
+    worker: dict[str, Any] = getattr(session.config, "workerinput", {})
+    if not worker or not runs_all(session.config):
         return
-    for path in sorted(tests.rglob("test_*.py"), reverse=True):
-        if path.relative_to(tests).parts[0] == "slow":
-            continue
-        if any(path.parent.glob(f"__pycache__/{path.stem}.*-pytest-*.pyc")):
-            return
-        with suppress(Exception):  # collecting it tells what is wrong
-            assert pytest.Module.from_parent(session, path=path).obj
+    tests = GOLDEN.parent
+    paths = [path for path in sorted(tests.rglob("test_*.py")) if path.relative_to(tests).parts[0] != "slow"]
+    for path in paths[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        if not any(path.parent.glob(f"__pycache__/{path.stem}.*-pytest-*.pyc")):
+            with suppress(Exception):  # collecting it tells what is wrong
+                assert pytest.Module.from_parent(session, path=path).obj
 
 
 @hypothesis.settings(database=None)
@@ -298,5 +307,6 @@ def pytest_collection_finish() -> None:
 
     import_everything()
     read_constants()
+    gc.enable()
     gc.collect()
     gc.freeze()

@@ -169,7 +169,7 @@ def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
     assert all(examples.SET_UP.match(command) for command in commands)
     assert [examples.SET_UP.sub("", command) for command in commands] == [
         ".venv/bin/pytest --tfgrpo fixtures",
-        ".venv/bin/pytest -n 2 --dist worksteal",
+        ".venv/bin/pytest -n 3 --dist worksteal",
     ]
 
 

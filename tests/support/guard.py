@@ -27,6 +27,7 @@ POLL_S = 0.01
 CPU_WARN_S, CPU_FAIL_S = 0.5, 6.0
 """Processor seconds of one test that are noted, and those that fail it on a processor of the usual pace.
 
+Those of a table are of one of its rows, on average.
 A shared processor takes five times as long for moments that are over when its pace is measured.
 """
 PACE, PACE_S = 2_000_000, 0.03
@@ -118,7 +119,8 @@ class Guard:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
         yield
         counts = _counts
-        cpu_s = time.process_time() - self._began_s - counts.shared_cpu_s
+        rows = len(getattr(item, "rows", [item]))
+        cpu_s = (time.process_time() - self._began_s - counts.shared_cpu_s) / rows
         item.user_properties += [(RUNS, counts.runs - counts.shared_runs), (CPU, round(cpu_s, 3))]
         if not item.path.is_relative_to(SLOW):
             if counts.children:
