@@ -23,17 +23,21 @@ pytestmark = [
 ]
 
 LESSON = "For letters: count each of the words, one by one."
+HANGS = "hangs"
 PHASES = ("baseline", "training", "critique", "consolidation", "dev", "final", "judge")
 FAULTS: dict[str, Reply | None] = {
     "refuses": None,
-    "hangs": fake_model.SILENT,
+    HANGS: fake_model.SILENT,
     "401": refused(401, "key revoked"),
     "404": refused(404, "no such model"),
     "429": fake_model.rate_limited(),
     "500": refused(500, "out of memory"),
     "garbage": fake_model.NOT_JSON,
 }
-MODELS = "endpoints: {default: {retries: 1, timeout_s: 1.5, concurrency: 8}}\n"
+
+
+def models(timeout_s: float) -> str:
+    return f"endpoints: {{default: {{retries: 1, timeout_s: {timeout_s}, concurrency: 8}}}}\n"
 
 
 def phase_of(body: Body) -> str:
@@ -89,7 +93,7 @@ class Dying:
 def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
     monkeypatch.setattr(pace, "BACKOFF_S", 0.01)
-    project.write("models.yaml", MODELS)
+    project.write("models.yaml", models(100.0))
     settings = {"group_size": 2, "eval_mode": "separate", "epochs": 1, "judge": "openai:judge"}
     settings |= {"models": "models.yaml", "optimizer": "llm", "teacher": "openai:big", "judge_votes": 1}
     project.ini(actor="openai:small", **settings)
@@ -161,6 +165,7 @@ def test_after_a_moments_absence_the_report_is_that_of_an_undisturbed_run(
 ) -> None:
     for phase, fault in campaign.sample(itertools.product(PHASES, FAULTS), 6):
         dying = Dying(phase, fault, 0.5)
+        learning.write("models.yaml", models(3.0 if fault == HANGS else 100.0))
         server = start(dying)
         result = learning.learn()
         said = f"{phase}, {fault}: {result.stdout.str()}"
@@ -177,6 +182,7 @@ def test_after_a_lasting_absence_the_run_is_incomplete_and_the_resumed_one_undis
     monkeypatch.setattr(patience, "TOTAL_S", 0.3)
     for phase, fault in campaign.sample(itertools.product(PHASES, FAULTS), 6):
         dying = Dying(phase, fault, None)
+        learning.write("models.yaml", models(3.0 if fault == HANGS else 100.0))
         server = start(dying)
         result = learning.learn()
         said = f"{phase}, {fault}: {result.stdout.str()}"
