@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from types import ModuleType
@@ -59,11 +61,19 @@ def _is_module(name: str, folder: Path) -> bool:
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
-def stamps_of_sources(modules: Iterable[ModuleType], root: Path) -> dict[str, str]:
-    """Return the sha256 of the file of each module that lies in `root`, by its path there."""
-    files = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+def stamps_of_sources(module: ModuleType, functions: Iterable[object], root: Path) -> dict[str, str]:
+    """Return the sha256 of each file in `root` that a module or one of its callables is from, by its path."""
+    modules = {module, *(home for function in functions if (home := _home(function)))}
+    files = {Path(file) for one in modules if (file := getattr(one, "__file__", None))}
     return {
         file.relative_to(root).as_posix(): stamp_bytes(file.read_bytes())
         for file in sorted(files)
         if file.is_relative_to(root)
     }
+
+
+def _home(function: object) -> ModuleType | None:
+    """Return the module that defines a function, or the class of another callable."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return sys.modules.get(getattr(function, "__module__", None) or "")

@@ -23,6 +23,7 @@ from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.tracebacks import traceback_text
+from pytest_tfgrpo.core.wire.stamp import combined_stamp
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
@@ -275,8 +276,8 @@ def open_python(argument: str, root: Path) -> PythonActor:
     if why := why_no_agent(function, attribute, spec):
         raise ActorError(f"{spec!r}: {why}")
     identity: dict[str, Json] = {"spec": spec}
-    if sources := stamps_of_sources([module], root):
-        (identity["sha256"],) = sources.values()
+    if sources := stamps_of_sources(module, [function], root):
+        identity["sha256"] = combined_stamp(sources.values()) if len(sources) > 1 else min(sources.values())
     return PythonActor(spec, function, identity)
 
 

@@ -1,6 +1,8 @@
 """The python actor."""
 
 import asyncio
+import hashlib
+import importlib
 import sys
 import textwrap
 import threading
@@ -246,14 +248,42 @@ def test_an_agent_that_says_so_costs_money(write_agent: Write, tmp_path: Path) -
     assert opened("silent") == (False, None)
 
 
-def test_identity_changes_with_the_agents_source(write_agent: Write, tmp_path: Path) -> None:
-    def identity(source: str) -> Any:
-        spec = f"python:{write_agent(source)}:solve"
-        return open_actor(spec, root=tmp_path, settings={}).identity
+def sha256(folder: Path, **files: str) -> Any:
+    for name, source in files.items():
+        path = folder / f"{name.replace('__init__', 'shop_agent/__init__')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("shop_agent", "shop_answers")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    return open_actor("python:shop_agent:solve", root=folder, settings={}).identity.get("sha256")
 
-    one = identity("def solve(context): return '1'")
-    assert identity("def solve(context): return '1'") == one
-    assert identity("def solve(context): return '2'") != one
+
+FIRST, SECOND = "def solve(context): return '1'", "def solve(context): return '2' + ''"
+
+
+def test_identity_changes_with_the_agents_source(tmp_path: Path) -> None:
+    one = sha256(tmp_path, shop_agent=FIRST)
+    assert sha256(tmp_path) == one == hashlib.sha256(FIRST.encode()).hexdigest()
+    assert sha256(tmp_path, shop_agent=SECOND) != one
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "from shop_answers import solve",
+        "from functools import partial\nimport shop_answers\nsolve = partial(shop_answers.solve)",
+        "import functools, shop_answers as a\n@functools.wraps(a.solve)\ndef solve(context): return '1'",
+        "from shop_answers import Agent\nsolve = Agent()",
+    ],
+)
+def test_identity_changes_with_the_file_that_an_agent_is_imported_from(tmp_path: Path, package: str) -> None:
+    agent = "\nclass Agent:\n    def __call__(self, context): return '1'"
+    one = sha256(tmp_path, __init__=package, shop_answers=FIRST + agent)
+    assert sha256(tmp_path) == one
+    other = sha256(tmp_path, shop_answers=SECOND + agent)
+    assert other != one
+    assert sha256(tmp_path, __init__=package + "  # changed") not in (one, other)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -169,8 +168,7 @@ def _from_module(spec_: str, root: Path) -> tuple[dict[str, Tool], dict[str, str
     if not functions:
         raise ActorError(f"{spec!r}: there is no public function in {name!r}")
     own = {tool_name: _own_tool(tool_name, function, spec) for tool_name, function in functions.items()}
-    homes = (sys.modules.get(getattr(function, "__module__", "")) for function in functions.values())
-    return own, stamps_of_sources([module, *(home for home in homes if home is not None)], root)
+    return own, stamps_of_sources(module, functions.values(), root)
 
 
 def _require_module(entry: str, root: Path) -> None:
