@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from types import ModuleType
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.import_path import importable
+from pytest_tfgrpo.core.python.named_callable import home_of
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
@@ -63,17 +62,10 @@ def _is_module(name: str, folder: Path) -> bool:
 
 def stamps_of_sources(module: ModuleType, functions: Iterable[object], root: Path) -> dict[str, str]:
     """Return the sha256 of each file in `root` that a module or one of its callables is from, by its path."""
-    modules = {module, *(home for function in functions if (home := _home(function)))}
+    modules = {module, *(home for function in functions if (home := home_of(function)))}
     files = {Path(file) for one in modules if (file := getattr(one, "__file__", None))}
     return {
         file.relative_to(root).as_posix(): stamp_bytes(file.read_bytes())
         for file in sorted(files)
         if file.is_relative_to(root)
     }
-
-
-def _home(function: object) -> ModuleType | None:
-    """Return the module that defines a function, or the class of another callable."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return sys.modules.get(getattr(function, "__module__", None) or "")

@@ -139,6 +139,8 @@ class WorldStep:
     timeout_s: float = 60.0
     files: tuple[Attachment, ...] = ()
     """The words that name files beside the scenario file, which the command runs with."""
+    sha256: str = field(default="", metadata=SPARSE)
+    """Of the code of the callable; empty where that is installed, and not of the project."""
 
     @property
     def argv(self) -> list[str]:
@@ -150,7 +152,7 @@ class WorldStep:
     def content(self) -> dict[str, Json]:
         """What makes it this step, for stamps: the callable, or the command and its files."""
         if self.target:
-            return {"python": self.target}
+            return {"python": self.target} | ({"sha256": self.sha256} if self.sha256 else {})
         return {"command": list(self.command), "files": [[file.name, file.sha256] for file in self.files]}
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.python.import_path import importable
-from pytest_tfgrpo.core.python.named_callable import require_callable
+from pytest_tfgrpo.core.python.named_callable import code_sha256, require_callable
 from pytest_tfgrpo.core.scenarios import Attachment, WorldStep
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
@@ -27,7 +27,7 @@ def read_step(data: Mapping[str, Json], folder: Path) -> WorldStep:
     timeout_s = float(data.get("timeout_s", WorldStep().timeout_s))
     if "python" in data:
         require_target(data["python"], folder)
-        return WorldStep(target=data["python"], timeout_s=timeout_s)
+        return WorldStep(target=data["python"], timeout_s=timeout_s, sha256=code_sha256(data["python"]))
     words = words_of("command", data["command"])
     try:
         files = tuple(_files(words, folder))

@@ -1,5 +1,6 @@
 """Steps of a world, as scenario files name them."""
 
+import json
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -7,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.core.scenarios import WorldStep
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
 from pytest_tfgrpo.suite.world_steps import read_step
 
@@ -92,3 +96,20 @@ def test_a_file_of_a_step_has_10_megabytes_at_most_and_stays_in_its_folder(tmp_p
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(BadParam, match="'link' is a link that leaves its folder"):
         read_step({"command": ["sh", "link"]}, tmp_path)
+
+
+def test_the_code_of_a_step_is_part_of_it_where_it_is_the_projects(tmp_path: Path, module: str) -> None:
+    file = tmp_path / f"{module}.py"
+
+    def read(code: str) -> WorldStep:
+        file.write_text(code)
+        sys.modules.pop(module, None)
+        return read_step({"python": f"{module}:up"}, tmp_path)
+
+    first = read(CODE)
+    assert first.content == {"python": f"{module}:up", "sha256": stamp_bytes(CODE.encode())}
+    assert read(CODE) == first
+    assert read(CODE + "# else").content != first.content
+    assert read(CODE + "# else").written == first.written
+    assert from_wire(WorldStep, json.loads(json.dumps(to_wire(first)))) == first
+    assert read_step({"python": "json:dumps"}, tmp_path).content == {"python": "json:dumps"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.python.named_callable import plain_callable, require_callable
+from pytest_tfgrpo.core.python.named_callable import code_sha256, plain_callable, require_callable
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
@@ -19,7 +19,8 @@ def _prepare(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
         require_callable(params["target"])
     except ValueError as error:
         raise BadParam("target", str(error)) from error
-    return params
+    code = code_sha256(params["target"])
+    return {**params, "target_sha256": code} if code else params
 
 
 def _python(check: Check, context: CheckContext) -> CheckResult:

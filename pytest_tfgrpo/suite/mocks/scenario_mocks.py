@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from pytest_tfgrpo.core.python.named_callable import code_sha256
 from pytest_tfgrpo.core.scenarios import MockCase, MockKind, ToolMock
 from pytest_tfgrpo.core.wire.schema import Violation
-from pytest_tfgrpo.core.wire.stamp import canonical, stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
@@ -19,7 +18,6 @@ from pytest_tfgrpo.suite.mocks.recorded_calls import plain, read_calls
 from pytest_tfgrpo.suite.world_steps import require_target
 
 FILE_MAX_BYTES = 100_000_000
-_INSTALLED = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 KINDS: tuple[MockKind, ...] = get_args(MockKind)
 
 
@@ -78,7 +76,7 @@ def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> M
     value, file, sha256 = data[kind], "", ""
     if kind == "python":
         require_target(value, folder)
-        sha256 = _code(value)
+        sha256 = code_sha256(value)
     elif kind == "recorded":
         file = value
         try:
@@ -88,14 +86,3 @@ def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> M
         except (ValueError, OSError) as error:
             raise BadParam(kind, str(error)) from error
     return MockCase(kind=kind, value=None if kind == "real" else value, when=when, file=file, sha256=sha256)
-
-
-def _code(target: str) -> str:
-    """Return the sha256 of the file with an imported callable; empty for what is installed or in no file."""
-    found = getattr(sys.modules[target.partition(":")[0]], "__file__", None)
-    if found is None or any(Path(found).is_relative_to(place) for place in _INSTALLED):
-        return ""
-    try:
-        return stamp_bytes(Path(found).read_bytes())
-    except OSError:  # of an archive, or made by a program
-        return ""

@@ -1,9 +1,16 @@
 """The check that calls a Python function."""
 
+import importlib
+import sys
+
 import pytest
 from support import ROOT
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.records import checked
+from pytest_tfgrpo.suite.scenario import build_scenario
 
 MODULE = "judges_for_tests"
 
@@ -58,3 +65,30 @@ def test_an_interrupt_inside_a_check_is_a_broken_check(judge):
 def test_a_target_that_cannot_be_called_is_an_error_when_loaded(load, target):
     with pytest.raises(ScenarioError, match=f"#/checks/0/target: '{MODULE}:{target}' cannot be used"):
         load("python", target=f"{MODULE}:{target}")
+
+
+def test_the_code_of_a_check_is_part_of_it_where_it_is_the_projects(load, folder, monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+
+    def code(source):
+        (folder / "judge_of_a_shop.py").write_text(source)
+        (folder / "judges_of_a_shop.py").write_text("from judge_of_a_shop import judge")
+        for name in ("judge_of_a_shop", "judges_of_a_shop"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        return [load("python", target=f"{name}:judge") for name in ("judge_of_a_shop", "judges_of_a_shop")]
+
+    first = code("def judge(context): return 1")
+    assert first[0].params["target_sha256"] == stamp_bytes(b"def judge(context): return 1")
+    assert code("def judge(context): return 1") == first
+    changed = code("def judge(context): return 0.5")
+    assert [one.content != other.content for one, other in zip(first, changed, strict=True)] == [True, True]
+    assert load("python", target="json:dumps").params == {"target": "json:dumps"}
+
+
+def test_a_record_with_a_check_of_the_project_can_be_checked_again(folder):
+    checks = [{"kind": "python", "target": f"{MODULE}:outcome"}]
+    data = {"id": "a", "prompt": "p", "checks": checks}
+    scenario = build_scenario(data, source="x:1", checker=None, folder=folder)
+    assert "target_sha256" in scenario.checks[0].params
+    assert checked(scenario, folder, KINDS).stamp == scenario.stamp
