@@ -246,9 +246,11 @@ class Scenario:
     """Source of the scenario: ``path:line``."""
     stamp: str = ""
     """Task stamp: sha256 of prompt, input, attachments, tools and checks, and of workspace, environment,
-    turns, user, setup, teardown, mocks, rubric and truth where there are any (decision 8)."""
+    turns, user, setup, teardown, mocks, rubric, truth and checker where there are any (decision 8)."""
     checker: str | None = None
     """Node id of the marked test function that checks its rollouts; None for file scenarios."""
+    checker_sha256: str = field(default="", metadata=SPARSE)
+    """Of the source of that function without its decorators; empty where there is none to be read."""
     rubric: tuple[Criterion, ...] = ()
     """Criteria of the judge; empty if no judge is used."""
     hashed: bool | None = field(default=None, metadata=SPARSE, compare=False)
@@ -404,4 +406,6 @@ def task_stamp(scenario: Scenario) -> str:
         content["truth"] = scenario.truth
     if scenario.teardown is not None:
         content["teardown"] = scenario.teardown.content
+    if scenario.checker_sha256:
+        content["checker"] = scenario.checker_sha256
     return stamp(content)

@@ -53,7 +53,8 @@ def checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> S
     )
     attachments = tuple(_attached(one, source) for one in scenario.attachments)
     workspace = None if scenario.workspace is None else _archived(scenario.workspace, source)
-    return stamped(replace(made, attachments=attachments, workspace=workspace, fixtures=scenario.fixtures))
+    kept = {"fixtures": scenario.fixtures, "checker_sha256": scenario.checker_sha256}
+    return stamped(replace(made, attachments=attachments, workspace=workspace, **kept))
 
 
 def revised(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,8 +17,8 @@ import pytest
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.scenarios import Scenario, stamped
+from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.suite.scenario import DEFAULT_DOMAIN, build_scenario
 
 SLOT = "_tfgrpo_slot"
@@ -187,7 +191,19 @@ def scenario_of(item: pytest.Item) -> Scenario:
     path, line, _ = item.location
     source = f"{path}:{(line or 0) + 1}"
     made = build_scenario(data, source=source, checker=base_id(item), folder=item.path.parent)
+    made = stamped(replace(made, checker_sha256=_source_sha256(getattr(item, "function", None))))
     return made if world is None else replace(made, fixtures=world)
+
+
+@lru_cache(maxsize=1)  # the items of a function come together
+def _source_sha256(function: Callable[..., Any] | None) -> str:
+    """Return the digest of a function's source from its ``def`` on: decorators have limits and tags."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))  # type: ignore[arg-type]
+        defined = ast.parse(source).body[0].lineno
+    except (OSError, TypeError, SyntaxError):  # made by a program
+        return ""
+    return stamp_bytes("".join(source.splitlines(keepends=True)[defined - 1 :]).encode())
 
 
 def _fill(prompt: str, params: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import runpy
+import textwrap
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +16,13 @@ from support.project import Project, item_names
 
 from pytest_tfgrpo import plugin
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.markers import scenario_of, siblings
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.records import checked
 
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:
@@ -395,3 +401,26 @@ def test_only_fixtures_for_users_are_listed(project: Project) -> None:
     shown = project.run("--fixtures").stdout.str()
     assert "rollout_workspace" in shown
     assert "slot" not in shown
+
+
+def test_the_code_of_a_marked_function_is_part_of_its_scenario(tmp_path: Path) -> None:
+    def made(body: str, *, mark: str = "prompt='x'", above: str = "", indent: str = "") -> Scenario:
+        source = f"@pytest.mark.tfgrpo({mark})\ndef test_it(rollout):\n    {body}\n"
+        path = tmp_path / "test_agent.py"
+        path.write_text(f"import pytest\n{above}\n{textwrap.indent(source, indent)}")
+        found = runpy.run_path(str(path), {})
+        function = found["TestIt"].test_it if indent else found["test_it"]
+        node = marked(tmp_path, cast("Any", SimpleNamespace(mark=function.pytestmark[0])))
+        vars(node)["function"] = function
+        return scenario_of(node)
+
+    first = made("assert rollout")
+    assert made("assert rollout", mark="prompt='x', min_score=0.5, tags=('a',)").stamp == first.stamp
+    assert made("assert rollout", above="LIMIT = 3").stamp == first.stamp
+    in_class = made("assert rollout", above="class TestIt:", indent="    ")
+    assert in_class.checker_sha256 == first.checker_sha256
+    assert made("assert not rollout").stamp != first.stamp
+    assert from_wire(Scenario, json.loads(json.dumps(to_wire(first)))) == first
+    assert checked(first, tmp_path, KINDS).stamp == first.stamp
+    nowhere = marked(tmp_path, pytest.mark.tfgrpo(prompt="x"))
+    assert scenario_of(nowhere).checker_sha256 == ""
