@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.limits.slots import endpoint_uses
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Message, Request

@@ -15,7 +15,7 @@ from pytest_tfgrpo.llm.batch.batches import Batches
 from pytest_tfgrpo.llm.batch.ledger import BatchLedger
 from pytest_tfgrpo.llm.batch.routes import BatchRoutes
 from pytest_tfgrpo.llm.completer import ChatCompleter
-from pytest_tfgrpo.llm.config import (
+from pytest_tfgrpo.llm.endpoints import (
     BASE_URL,
     BASE_URL_ENV,
     DEFAULT,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.llm.config import Endpoint, MaxTokensField
+from pytest_tfgrpo.llm.endpoints import Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.protocol import Message, Request, ToolCall, ToolSpec
 
 SEED_MASK = 2**31 - 1

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.sampled import Sampled, temperature_of
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
-from pytest_tfgrpo.llm.config import HOSTED
+from pytest_tfgrpo.llm.endpoints import HOSTED
 from pytest_tfgrpo.llm.limits.answer_bytes import bytes_of_tokens
 from pytest_tfgrpo.llm.model_call import ModelAttempts
 from pytest_tfgrpo.llm.prices import Price

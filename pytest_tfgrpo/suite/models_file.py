@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.schema import Path, pointer, violations
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
+from pytest_tfgrpo.llm.endpoints import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
 from pytest_tfgrpo.llm.limits.concurrency import AUTO
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
 from pytest_tfgrpo.llm.server.url import parse_address

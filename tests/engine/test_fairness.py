@@ -24,7 +24,7 @@ from pytest_tfgrpo.core.scenarios import (
     task_stamp,
 )
 from pytest_tfgrpo.gate.verdict import judge
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Image, Message, Request, ToolCall, ToolSpec

@@ -10,7 +10,7 @@ from support.jobs import ScriptedActor, make_job, three_or_not
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
+from pytest_tfgrpo.learning.acceptance.dev_prompts import DevPrompts
 from pytest_tfgrpo.learning.acceptance.evidence import gather
 from pytest_tfgrpo.learning.acceptance.pool import pool_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
@@ -52,7 +52,7 @@ def test_a_coin_is_tossed_where_a_lesson_is_about_a_later_turn(tmp_path: Path) -
         empty(), carry_out(empty(), adds, cap=9, epoch=1), refused={}, helps={}, started=frozenset()
     )
     job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=TALKS, job_packs={"text": PACK})
-    coins = CoinPrompts(job, pool, TRAINING)
+    coins = DevPrompts(job, pool, TRAINING)
     assert tuple(coins.open(OWN, 99)) == ("table", "refund")
     for id_, own in OWN.items():
         asked = [coins.ask(id_, index) for index in range(2)]

@@ -13,7 +13,7 @@ from support.model_clients import KEY, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.calls import HELLO
-from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.endpoints import Batching
 from pytest_tfgrpo.llm.limits import patience
 
 pytestmark = pytest.mark.asyncio

@@ -16,7 +16,7 @@ from support.model_clients import KEY, request
 
 from pytest_tfgrpo.core.errors import JournalError, ModelError
 from pytest_tfgrpo.llm.batch.ledger import BatchLedger
-from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.endpoints import Batching
 from pytest_tfgrpo.llm.limits.pace import Pace
 
 pytestmark = pytest.mark.asyncio

@@ -10,7 +10,7 @@ from support.model_clients import KEY, PRICES, Ledger, request
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.llm.completer import ChatCompleter
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.server.url import parse_address
 

@@ -11,7 +11,7 @@ from support.fake_model import Answer, Body, FakeModel, Reply, echo
 from support.model_clients import PRICES, Ledger, StillTime, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig, PoolShare
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig, PoolShare
 from pytest_tfgrpo.llm.limits.slots import adaptive_slots
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.pool import IN_A_ROW, PooledCompleter, PoolMember

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.endpoints import Batching
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
 from pytest_tfgrpo.suite.models_file import load_models
 

@@ -8,7 +8,7 @@ import pytest
 from support import fake_model
 from support.fake_model import check_request
 
-from pytest_tfgrpo.llm.config import Endpoint
+from pytest_tfgrpo.llm.endpoints import Endpoint
 from pytest_tfgrpo.llm.protocol import Image, Message, Request, ToolCall, ToolSpec
 from pytest_tfgrpo.llm.request_body import ASK_SCHEMA, PER_IMAGE_TOKENS, body_of, most_prompt_tokens
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.llm.config import Batching, Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Batching, Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.prices import LongPrompt, Price
 from pytest_tfgrpo.suite.models_file import load_models

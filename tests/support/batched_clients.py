@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.llm.completer import ChatCompleter
-from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.endpoints import Batching
 from pytest_tfgrpo.llm.protocol import Completion
 from support.fake_batches import FakeBatches
 from support.fake_model import Answer, FakeModel, echo

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.limits.slots import Standing
 from pytest_tfgrpo.llm.models import Models

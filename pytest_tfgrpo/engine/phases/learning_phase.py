@@ -13,8 +13,7 @@ from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout
 from pytest_tfgrpo.engine.lineup import Arm
 from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
-from pytest_tfgrpo.learning.acceptance.decision import decide, undecided
-from pytest_tfgrpo.learning.acceptance.dev_sweeps import Unfinished
+from pytest_tfgrpo.learning.acceptance.decision import Unfinished, decide, undecided
 from pytest_tfgrpo.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.learning.step import learn
 from pytest_tfgrpo.runs.journal.stored_groups import by_scenario

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from pytest_tfgrpo.core.lessons import Acceptance, Revision
-from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.records import Group, Phase, RunStatus
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN, ACCEPTANCE_ROLLOUTS
 from pytest_tfgrpo.learning.acceptance.choice import Choice
-from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
-from pytest_tfgrpo.learning.acceptance.dev_sweeps import Sweep
+from pytest_tfgrpo.learning.acceptance.dev_prompts import DevPrompts
 from pytest_tfgrpo.learning.acceptance.evidence import value_of
 from pytest_tfgrpo.learning.acceptance.pool import ALPHA, Pool, pool_of
 from pytest_tfgrpo.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.learning.attribution.exposures import content_key
-from pytest_tfgrpo.learning.library.learned_effects import (
-    with_effects,
-)
+from pytest_tfgrpo.learning.library.learned_effects import with_effects
+from pytest_tfgrpo.learning.prompts import Ask
 from pytest_tfgrpo.runs.schedule import MIN_DEV, dev_phase
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.learning.acceptance.evidence import Evidence
+
+Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
+"""Carries out a phase and returns its groups by scenario id; raises Unfinished when it could not."""
+
+
+class Unfinished(Exception):
+    """A sweep did not finish: interrupted, aborted, or out of budget."""
+
+    def __init__(self, end: RunStatus, reason: str) -> None:
+        """`end` is how the run ends, for a reason."""
+        super().__init__(end, reason)
+        self.end: RunStatus = end
+        self.reason = reason
 
 
 def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapping[str, object]) -> Revision:
@@ -57,7 +68,7 @@ async def decide(at: Standpoint, sweep: Sweep) -> Revision:
     if not pool.units and not pool.barred and not pool.tossed:
         note = _acceptance(settings, len(at.phase.dev), note="nothing was proposed")
         return replace(at.candidate, acceptance=note)
-    prompts = CoinPrompts(at.job, pool, at.phase)
+    prompts = DevPrompts(at.job, pool, at.phase)
     tried = prompts.open(at.phase.dev, ACCEPTANCE_ROLLOUTS.of(settings) // 2)
     planned = dev_phase(at.phase, tried, settings)
     asked = await sweep(planned, prompts.ask) if planned.rollouts else {}

@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.llm.batch.ledger import BatchLedger, EarlierBatch
 from pytest_tfgrpo.llm.batch.results import BatchResults, read_results
 from pytest_tfgrpo.llm.batch.routes import ENDED, BatchRoutes
-from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.endpoints import Batching
 from pytest_tfgrpo.llm.limits import patience
 from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.limits.slots import Standing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.llm.config import Endpoint
+from pytest_tfgrpo.llm.endpoints import Endpoint
 from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, Slots
 from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.server.url import Address

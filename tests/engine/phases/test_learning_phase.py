@@ -15,7 +15,7 @@ from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.engine.phases import learning_phase as module
 from pytest_tfgrpo.engine.phases.learning_phase import LearningPhase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd
-from pytest_tfgrpo.learning.acceptance.dev_sweeps import Unfinished
+from pytest_tfgrpo.learning.acceptance.decision import Unfinished
 
 PHASE = Phase(epoch=1, mode="dev", temperature=0.3, rollouts=1, scenarios=("d1", "d2"), dev_sweep=1)
 

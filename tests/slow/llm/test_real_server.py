@@ -16,7 +16,7 @@ from support.tools import run_pytest
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.sampled import why_no_ratio
-from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.endpoints import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolSpec
 from pytest_tfgrpo.runs.journal.journal_contents import load_run

@@ -1,4 +1,4 @@
-"""Configuration of language models: named endpoints and prices from a file; never a key."""
+"""What the models file says: named endpoints, their limits, batches and prices; never a key."""
 
 from __future__ import annotations
 

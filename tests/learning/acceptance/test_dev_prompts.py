@@ -7,7 +7,7 @@ from support.jobs import ScriptedActor, make_job, three_or_not
 
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
+from pytest_tfgrpo.learning.acceptance.dev_prompts import DevPrompts
 from pytest_tfgrpo.learning.acceptance.pool import pool_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.library import carry_out, empty
@@ -27,7 +27,7 @@ def test_a_coin_is_tossed_for_each_lesson_also_where_a_prompt_has_room_for_one(t
         scenarios=[make_scenario("one")],
         job_packs={"text": make_pack(experience_slots=1)},
     )
-    coins = CoinPrompts(job, pool, TRAINING)
+    coins = DevPrompts(job, pool, TRAINING)
     pair = [coins.ask("one", index) for index in range(2)]
     assert all(len(asked.experiences) <= 1 for asked in pair)
     assert sorted((*pair[0].left_out, *pair[1].left_out)) == [lesson.id for lesson in lessons]
@@ -44,7 +44,7 @@ def test_a_lesson_that_no_coin_decides_on_is_carried_and_not_tossed(tmp_path: Pa
         scenarios=[make_scenario("one")],
         job_packs={"text": make_pack(experience_slots=2)},
     )
-    coins = CoinPrompts(job, pool, TRAINING)
+    coins = DevPrompts(job, pool, TRAINING)
     pair = sorted((coins.ask("one", index) for index in range(2)), key=lambda asked: len(asked.experiences))
     assert [(set(asked.experiences), asked.tossed, asked.left_out) for asked in pair] == [
         ({known.id}, (), (new.id,)),
@@ -65,7 +65,7 @@ def test_few_rollouts_go_to_scenarios_that_show_every_lesson_in_doubt(tmp_path: 
         ScriptedActor(three_or_not), tmp_path, scenarios=scenarios,
         job_packs={"text": make_pack(experience_slots=3, retrieval="relevant")},
     )  # fmt: skip
-    coins, ids = CoinPrompts(job, pool, TRAINING), [scenario.id for scenario in scenarios]
+    coins, ids = DevPrompts(job, pool, TRAINING), [scenario.id for scenario in scenarios]
     assert coins.open(ids, 99) == tuple(ids[:7])
     assert coins.open(ids, 3) == ("s0", "s4", "s6")
     assert coins.open(ids, 5) == ("s0", "s1", "s4", "s5", "s6")

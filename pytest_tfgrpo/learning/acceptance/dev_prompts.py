@@ -1,4 +1,4 @@
-"""Coins: the prompts of a dev sweep, each with the lessons that its coins brought in."""
+"""The prompts of a dev sweep, each with the lessons that its coins brought in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_tfgrpo.suite.packs import pack_for
 from pytest_tfgrpo.suite.prompt import render_prompt
 
 
-class CoinPrompts:
+class DevPrompts:
     """Makes the question of each dev rollout after one training epoch.
 
     Coins follow from identity alone (decision 8): run seed, epoch, task and what a lesson says. Rollouts come
