@@ -1,12 +1,20 @@
 """Which changes are worth validating, and why the others are not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.repositories import Repository, git, remove_object
 
-from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, RootCause
-from pytest_tfgrpo.harvest.history.candidates import CandidateRules, candidates, few_lines
+from pytest_tfgrpo.harvest.fixes import (
+    ChangedFile,
+    FixCandidate,
+    HarvestRow,
+    HarvestStatus,
+    HistoryChange,
+    RootCause,
+)
+from pytest_tfgrpo.harvest.history.candidates import CandidateRules, candidates, few_lines, is_code
 from pytest_tfgrpo.harvest.history.changes import changes, merged_changes, range_of
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 
@@ -120,6 +128,76 @@ def test_exactly_a_thousand_lines_are_few_enough(repository: Repository) -> None
     assert isinstance(many, HarvestRow)
 
 
+def changed(*paths: str, **more: Any) -> HistoryChange:
+    """Return a change of files whose contents nobody reads."""
+    modes = {"old_mode": "100644", "new_mode": "100644"}
+    files = [ChangedFile(path=p, status="modified", old_id="1", new_id="2", **modes) for p in paths]
+    given = {"commit": "c" * 40, "base": "b" * 40, "tree": "", "base_tree": "", "message": "Change"}
+    return HistoryChange(**{**given, "committed_at": 7, "files": tuple(files), **more})
+
+
+def test_exactly_15_sources_are_few_enough_and_documentation_is_none() -> None:
+    names = [TEST, *(f"s{n}.py" for n in range(15)), *(f"docs/{n}.txt" for n in range(9))]
+    found = [*candidates([changed(*names), changed(*names, "one-more.py")])]
+    assert [isinstance(one, FixCandidate) for one in found] == [True, False]
+
+
+def test_a_change_that_is_none_keeps_its_time() -> None:
+    (row,) = candidates([changed(SOURCE)])
+    assert isinstance(row, HarvestRow)
+    assert (row.commit, row.committed_at) == ("c" * 40, 7)
+
+
+@pytest.mark.parametrize("path", ["Checks/cart.py", "shop/testing.py", "shop/SPECS_cart.py", "x/unittest.py"])
+def test_a_file_whose_name_speaks_of_tests_is_named(path: str) -> None:
+    (row,) = candidates([changed(SOURCE, path)])
+    assert isinstance(row, HarvestRow)
+    assert row.reason == f"no test changed; if {path} holds tests, set tests in harvest.toml"
+
+
+def test_data_in_a_folder_of_tests_in_whatever_case_counts_as_a_test() -> None:
+    (one,) = candidates([changed(SOURCE, "Tests/carts.txt")])
+    assert isinstance(one, FixCandidate)
+    assert one.protected == ("Tests/carts.txt",)
+
+
+def test_lines_of_tests_and_documentation_are_not_counted(repository: Repository) -> None:
+    long = "b\n" * 1200
+    repository.commit({SOURCE: "b\n", TEST: long, "tests/data.txt": long, "README.md": long, "docs/x": long})
+    assert candidate(repository).sources == ("README.md", "docs/x", SOURCE)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("newsfragments/12.feature", "a/changelog.d/x.py", "changes/1.x", "NEWS/1", "DOCS/conf.py", "doc/a"),
+        *("documentation/a.py", ".github/x.py", "a.md", "A.MD", "a.mdx", "a.rst", "a.adoc", "a.asciidoc"),
+        *("a.po", "a.pot", "a.png", "a.jpg", "a.jpeg", "a.gif", "a.svg", "a.ico", "a.webp", "a.pdf"),
+        *("a.woff", "a.woff2", "a.ttf", "a.js.map", "a.lock", "a.min.js", "a.min.css", ".gitignore"),
+        *("AUTHORS", "CHANGES", "changelog.txt", "contributing.txt", "CONTRIBUTORS", "COPYING", "HISTORY"),
+        *("LICENSE", "LICENCE", "a/license.txt", "NEWS", "NOTICE", "README", "THANKS.txt", "TODO", "VERSION"),
+        *(
+            "pnpm-lock.yaml",
+            "poetry-lock.toml",
+            "requirements.txt",
+            "constraints.txt",
+            "x/dev-constraints.in",
+        ),
+        *("requirements_dev.txt", "requirements/ci.txt"),
+    ],
+)
+def test_documentation_pictures_and_lists_of_packages_are_no_code(path: str) -> None:
+    assert not is_code(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["a.js", "a.css", "docs.py", "version.py", "license.c", "constraints.py", "requirements/x.py", "a.json"],
+)
+def test_what_is_called_alike_is_code(path: str) -> None:
+    assert is_code(path)
+
+
 # Reverts
 
 
@@ -139,6 +217,7 @@ def test_a_change_that_a_later_one_reverts_by_its_subject_goes_with_it(repositor
     repository.commit({SOURCE: "b\n", TEST: "b\n"}, "Fix it (#7)")
     reasons = both(repository, 'Revert "Fix it (#7)" (#8)', source="a\nmerged\n")
     assert reasons[0].startswith("it is reverted by ")
+    assert reasons[1] == "it reverts another change"
 
 
 def test_a_change_that_a_later_one_undoes_without_a_word_is_reverted(repository: Repository) -> None:
@@ -206,6 +285,13 @@ def test_a_merge_of_one_fix_stays_and_keeps_what_its_commits_say(repository: Rep
     assert isinstance(one, FixCandidate)
     assert [text[:14] for text in one.change.merged] == ["Show the fault", "Mend it\n\nxxxxx", "Mend more"]
     assert len(one.change.merged[1]) == 8000
+
+
+def test_of_a_long_merge_the_oldest_messages_are_kept() -> None:
+    brought = [changed(message=f"c{n}") for n in range(60)][::-1]
+    (one,) = candidates([changed(SOURCE, TEST, is_merge=True)], None, lambda _: brought)
+    assert isinstance(one, FixCandidate)
+    assert one.change.merged == tuple(f"c{n}" for n in range(50))
 
 
 def test_what_is_merged_into_the_branch_or_undone_in_it_is_no_fix_of_it(repository: Repository) -> None:

@@ -56,16 +56,28 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path, name: str, side: str
     assert lines_of_last(repository) == f"the object {getattr(file, side)} of a changed file is damaged"
 
 
-@pytest.mark.parametrize("name", ["FILE_MAX", "CHANGE_MAX"])
+@pytest.mark.parametrize(("name", "enough"), [("FILE_MAX", 8), ("CHANGE_MAX", 2 + 4 + 8)])
 def test_files_that_are_too_large_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, enough: int
 ) -> None:
     repository = Repository(tmp_path / "project")
     repository.commit({"a.py": "1\n"})
     repository.commit({"a.py": "1\n2\n", "b.py": "1234567\n"})
     assert lines_of_last(repository) == 2
-    monkeypatch.setattr(module, name, 7)
+    monkeypatch.setattr(module, name, enough)
+    assert lines_of_last(repository) == 2
+    monkeypatch.setattr(module, name, enough - 1)
     assert lines_of_last(repository) == TOO_MANY
+
+
+def test_a_text_that_holds_a_nul_far_from_its_start_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BINARY", 4)
+    repository = Repository(tmp_path / "project")
+    repository.commit({"a.py": b"1\n"})
+    repository.commit({"a.py": b"1\n3\n\0\n", "b.py": b"1\n2\0\n"})
+    assert lines_of_last(repository) == 2
 
 
 @pytest.mark.parametrize("name", ["FILE_MAX", "CHANGE_MAX"])

@@ -10,8 +10,9 @@ from support.repositories import Repository, everything, git, remove_object
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.harvest.fixes import HistoryChange
+from pytest_tfgrpo.harvest.history import changes as module
 from pytest_tfgrpo.harvest.history import git_objects
-from pytest_tfgrpo.harvest.history.changes import changes, range_of
+from pytest_tfgrpo.harvest.history.changes import changes, committed_at, merged_changes, range_of
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 
 
@@ -71,6 +72,64 @@ def test_a_merge_is_one_change_and_each_commit_on_request(repository: Repository
     assert [change.message for change in rest] == ["main 1", "base"]
     assert [(f.path, f.status) for f in merge.files] == [("b", "added")]
     assert sorted(messages(repository, each_commit=True)) == ["base", "main 1", "side 1", "side 2"]
+
+
+def test_the_commits_of_a_branch_stay_together_though_others_were_made_between_them(
+    repository: Repository,
+) -> None:
+    base = repository.commit({"a": "1"}, "base")
+    side = main = base
+    for n in (1, 2):
+        side = repository.commit({"b": str(n)}, f"side {n}", branch="side", parents=[side])
+        main = repository.commit({"a": f"m{n}"}, f"main {n}")
+    repository.commit({"b": "2"}, "merge", parents=[main, side])
+    *first, last = messages(repository, each_commit=True)
+    assert last == "base"
+    assert {tuple(first[:2]), tuple(first[2:])} == {("main 2", "main 1"), ("side 2", "side 1")}
+
+
+def merge_of(repository: Repository, *files: str) -> tuple[HistoryChange, list[str]]:
+    """Merge a branch with a commit for each of some files; return the merge and the commits."""
+    first = repository.commit({"a": "1"}, "base")
+    brought = [first]
+    for n, name in enumerate(files):
+        brought.append(repository.commit({name: "1"}, f"c{n}", branch="side", parents=[brought[-1]]))
+    repository.commit(dict.fromkeys(files, "1"), "merge", parents=[first, brought[-1]])
+    return found(repository)[0], brought[1:]
+
+
+def test_the_commits_of_a_merge_are_those_of_the_paths_and_at_most_the_newest(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge, _ = merge_of(repository, "x/1", "y/1", "x/2")
+    with GitObjects(repository.folder) as objects:
+        assert [c.message for c in merged_changes(objects, merge)] == ["c2", "c1", "c0"]
+        assert [c.message for c in merged_changes(objects, merge, ["x"])] == ["c2", "c0"]
+        monkeypatch.setattr(module, "MERGED", 2)
+        assert [c.message for c in merged_changes(objects, merge)] == ["c2", "c1"]
+
+
+def test_a_merge_whose_commits_are_missing_brings_none(repository: Repository) -> None:
+    merge, commits = merge_of(repository, "x", "y")
+    remove_object(repository, commits[0])
+    with GitObjects(repository.folder) as objects:
+        assert merged_changes(objects, merge) == ()
+
+
+def test_a_change_was_made_when_it_was_committed_not_when_it_was_written(repository: Repository) -> None:
+    written = b"commit refs/heads/main\nauthor A <a@b> 1000 +0100\ncommitter B <b@c> 2000 -0800\ndata 1\nc\n"
+    git(repository.folder, "fast-import", "--quiet", given=written)
+    (change,) = found(repository)
+    with GitObjects(repository.folder) as objects:
+        assert change.committed_at == committed_at(objects, change.commit) == 2000
+
+
+def test_the_same_change_made_twice_and_one_of_nothing_have_their_own_files(repository: Repository) -> None:
+    for text in "12121":
+        repository.commit({"a": text})
+    repository.commit({})
+    changed = [([f.path for f in change.files], change.missing) for change in found(repository)]
+    assert changed == [([], ""), *[(["a"], "")] * 4, ([], "")]
 
 
 def test_paths_are_plain_folders_and_files_and_a_change_keeps_all_its_files(repository: Repository) -> None:
@@ -171,6 +230,17 @@ def test_a_repository_of_sha256_is_read(tmp_path: Path) -> None:
     repository.commit({"a": "2"}, "two")
     newest, _ = found(repository)
     assert (len(newest.commit), [f.path for f in newest.files]) == (64, ["a"])
+
+
+def test_a_repository_is_found_by_its_own_folder_and_through_a_file_that_leads_to_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"}, "only")
+    (tmp_path / "linked" / "below").mkdir(parents=True)
+    (tmp_path / "linked" / ".git").write_text("gitdir: ../project/.git\n")
+    assert [change.message for change in found(tmp_path / "linked" / "below", "HEAD")] == ["only"]
+    with GitObjects(repository.folder / ".git") as objects:
+        assert objects.where == str(repository.folder)
 
 
 # Clones that lack objects

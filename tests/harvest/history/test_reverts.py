@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_tfgrpo.harvest.fixes import ChangedFile, HistoryChange
-from pytest_tfgrpo.harvest.history.reverts import Reverts
+from pytest_tfgrpo.harvest.history.reverts import Reverts, reverts_another
 
 
 def change(n: int, message: str, *files: tuple[str, str]) -> HistoryChange:
@@ -36,6 +36,23 @@ def test_one_revert_by_subject_hides_the_latest_change_of_that_name(told: str) -
     twice = change(1, "Fix", ("a", "b")), change(2, "Fix", ("c", "d"))
     assert reverted(*twice, change(3, told, ("d", "e"))) == [2]
     assert reverted(*twice, change(3, told, ("d", "e")), change(4, told, ("b", "e"))) == [1, 2]
+
+
+def test_of_two_reverts_of_one_subject_the_older_one_hides_the_later_change() -> None:
+    told = change(3, 'Revert "Fix"', ("d", "c")), change(4, 'Revert "Fix"', ("b", "e"))
+    reverts = Reverts()
+    history = (change(1, "Fix", ("a", "b")), change(2, "Fix", ("c", "x")), *told)
+    by = {one.committed_at: reverts.reverted_by(one) for one in reversed(history)}
+    assert (by[2], by[1]) == (told[0].commit, told[1].commit)
+
+
+@pytest.mark.parametrize("what", ["commit", "changeset"])
+def test_a_change_that_says_what_it_reverts_is_no_fix(what: str) -> None:
+    undo = change(2, f"Undo\n\nThis reverts {what} {1:040x}.", ("b", "c"))
+    assert reverted(change(1, "Fix", ("a", "b")), undo) == [1]
+    assert reverts_another(undo)
+    assert reverts_another(change(2, 'Revert "Fix" (#8)'))
+    assert not reverts_another(change(2, "Let a user revert what he did"))
 
 
 def test_one_revert_by_its_effect_hides_one_change() -> None:

@@ -50,6 +50,11 @@ def test_some_paths_and_some_left_out(repository: Repository) -> None:
     assert [e.name for e in files(repository, leave_out=lambda path: path.startswith("b"))] == ["*", "a"]
 
 
+def test_a_name_that_is_no_utf8_can_be_asked_for(repository: Repository) -> None:
+    repository.commit({"a": "1", b"\xff": "3"})
+    assert [e.data for e in files(repository, only=["\udcff"])] == [b"3"]
+
+
 def test_odd_names_survive_an_archive(repository: Repository, tmp_path: Path) -> None:
     repository.commit({"a\nb": "1", '"q"\\': "2", b"\xff": "3", " ": "4"})
     entries = files(repository)
@@ -100,6 +105,27 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(
     repository.commit({"a": "1" * 11})
     with pytest.raises(SnapshotError, match=r"'a' in [0-9a-f]{40} has 11 bytes; leave it out"):
         files(repository)
+    monkeypatch.setattr("pytest_tfgrpo.harvest.history.tree_files.FILE_MAX", 11)
+    assert len(files(repository)) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [
+        ("MAX_FILES", 3, "has 3 files, more than 2; leave folders out"),
+        ("MAX_BYTES", 6, "have 6 bytes, more than 5; leave folders out"),
+    ],
+)
+def test_a_tree_that_is_too_large_is_refused_unless_parts_are_left_out(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, said: str
+) -> None:
+    repository.commit({"a": "1", "b": "12", "c": "123"})
+    monkeypatch.setattr(f"pytest_tfgrpo.harvest.history.tree_files.{limit}", most)
+    assert len(files(repository)) == 3
+    monkeypatch.setattr(f"pytest_tfgrpo.harvest.history.tree_files.{limit}", most - 1)
+    with pytest.raises(SnapshotError, match=said):
+        files(repository)
+    assert len(files(repository, leave_out=lambda path: path == "a")) == 2
 
 
 def test_a_single_file_is_read_or_absent(repository: Repository) -> None:
@@ -112,6 +138,13 @@ def test_a_single_file_is_read_or_absent(repository: Repository) -> None:
             None
         ] * 6
         assert read_file(objects, commit, "big", most=49) is None
+        assert read_file(objects, commit, "big", most=50) == b"x" * 50
+
+
+def test_a_submodule_is_no_file(repository: Repository) -> None:
+    repository.commit({"a": "1", "sub": "1" * 40}, modes={"sub": "160000"})
+    with GitObjects(repository.folder) as objects:
+        assert read_file(objects, objects.resolve("main"), "sub") is None
 
 
 def test_reading_leaves_the_repository_as_it_is(repository: Repository) -> None:

@@ -37,6 +37,18 @@ def test_a_fix_belongs_to_the_file_that_it_shares_with_the_fewest() -> None:
     }  # fmt: skip
 
 
+def test_of_files_that_as_many_share_the_first_by_name_counts() -> None:
+    assert families("ba", "ab", "", "") == {"fix0": "fix0", "fix1": "fix0"}
+
+
+def test_of_fixes_of_one_time_the_first_by_id_names_the_family() -> None:
+    places = {id_: FixPlace(committed_at=5, sources=("a",)) for id_ in ("fix-c", "fix-b", "fix-d")}
+    assert set(families_by_files(places).values()) == {"fix-b"}
+    places["fix-e"] = FixPlace(committed_at=4, sources=("b",))
+    places["fix-a"] = FixPlace(committed_at=5, sources=("b",))
+    assert families_by_files(places)["fix-a"] == "fix-e"
+
+
 def test_a_chain_of_fixes_is_no_family() -> None:
     found = families(*[f"{chr(97 + n)}{chr(98 + n)}" for n in range(20)])
     assert max(list(found.values()).count(name) for name in found.values()) == 2

@@ -41,6 +41,16 @@ def test_another_damage_is_refused_with_its_line(tmp_path):
         read_log_of(tmp_path)
 
 
+@pytest.mark.parametrize("damage", ["junk", "[" * 100_000, "5"])
+def test_damage_below_a_whole_row_is_named_by_its_own_line(tmp_path, damage):
+    with HarvestLog(tmp_path / "a" / "suite") as log:
+        log.append([make_row(1), make_row(2)])
+    with log.path.open("a") as file:
+        file.write(f"{damage}\n")
+    with pytest.raises(StoreError, match=r"harvest\.jsonl:3: it is not a row of a harvest"):
+        read_log_of(log.path.parent)
+
+
 def test_a_suite_on_which_another_harvest_works_is_locked(tmp_path):
     with HarvestLog(tmp_path), pytest.raises(SettingError, match="is locked: another harvest works on it"):
         HarvestLog(tmp_path)

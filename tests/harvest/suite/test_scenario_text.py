@@ -47,6 +47,13 @@ def test_a_text_that_no_block_can_hold_is_escaped_on_one_line(text):
     assert parse_yaml(written).value == {"prompt": text}
 
 
+@pytest.mark.parametrize(
+    "word", ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "No", "ON", "False", "1", "", "-"]
+)
+def test_a_word_that_some_reader_of_yaml_takes_for_something_else_is_quoted(word):
+    assert scenario_text({"a": word, word: "b"}, "From c") == f'# From c\na: "{word}"\n"{word}": b\n'
+
+
 @pytest.mark.parametrize("tail", ["", "prompt: |\n  split: train\n"])
 def test_the_split_changes_on_its_own_line_alone(tail):
     text = f"id: x\nsplit: eval  \n{tail}"

@@ -10,7 +10,7 @@ from support.harvests import make_provenance, make_recipe, make_row, make_valida
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire.schema import violations
-from pytest_tfgrpo.harvest.fixes import Statement
+from pytest_tfgrpo.harvest.fixes import HarvestStatus, Statement
 from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance, write_provenance
 from pytest_tfgrpo.harvest.suite.suite_files import (
     FixArchives,
@@ -91,11 +91,14 @@ def test_the_proof_reads_back_and_fits_its_schema(tmp_path):
         ("{", "cannot read"),
         ('{"schema": "tfgrpo.provenance/9"}', "#"),
         ("[]", "#"),
+        ("[" * 100_000, "cannot read"),
+        (None, ": No such file or directory; restore it"),
     ],
 )
 def test_a_damaged_proof_is_refused_with_its_file(tmp_path, text, message):
     path = tmp_path / "x.json"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(StoreError, match=f"x.json.*{message}|{message}.*x.json"):
         read_provenance(path)
 
@@ -165,6 +168,16 @@ def test_a_family_follows_the_fixes_that_come_and_go(tmp_path):
         SuitePaths(suite=tmp_path, id=rows[number].id).scenario.unlink()
     assert resplit(tmp_path, rows) == 1
     assert family_of(tmp_path, 2) is None
+
+
+def test_a_scenario_that_is_proven_no_more_is_left_and_its_family_is_named_anew(tmp_path):
+    for number in range(3):
+        write(tmp_path, number, sources=("a.py",))
+    rows = [make_row(number) for number in range(3)]
+    resplit(tmp_path, rows)
+    rows[0] = make_row(0, status=HarvestStatus.VALIDATION_FAILED)
+    assert resplit(tmp_path, rows) == 2
+    assert [family_of(tmp_path, n) for n in range(3)] == [rows[0].id, rows[1].id, rows[1].id]
 
 
 def test_a_scenario_whose_provenance_is_lost_keeps_its_family(tmp_path):
