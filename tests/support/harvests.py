@@ -120,6 +120,10 @@ class FakeTests:
         """What the fix's file of tests holds."""
         self.uses: dict[str, tuple[str, ...]] = {}
         """What the code under test uses, by tree."""
+        self.other = b"b"
+        """What the other file of tests holds, before and after the fix."""
+        self.plan: dict[str, Any] = {}
+        """Further fields of the plan."""
 
     def validate(
         self,
@@ -165,7 +169,10 @@ class FakeTests:
             )
 
         plan = ValidationPlan(
-            command=SuiteCommand(runner="pytest"), files=tuple(sorted(FILES)), tests=("tests/test_a.py",)
+            command=SuiteCommand(runner="pytest"),
+            files=tuple(sorted(FILES)),
+            tests=("tests/test_a.py",),
+            **self.plan,
         )
-        trees = replace(TREES, hidden=tree_of(tests__test_a=self.test, tests__test_b=b"b"))
+        trees = replace(TREES, hidden=tree_of(tests__test_a=self.test, tests__test_b=self.other))
         return validate(trees, plan, self.work, run)

@@ -19,16 +19,17 @@ from pytest_tfgrpo.core.errors import BudgetError, SettingError, SnapshotError, 
 from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
 from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestStatus, RootCause, Statement
-from pytest_tfgrpo.harvest.job.harvest import harvest, preview
+from pytest_tfgrpo.harvest.job.harvest import harvest, holds_changes, preview
 from pytest_tfgrpo.harvest.job.verify import verify
 from pytest_tfgrpo.harvest.locked_folder import GIT, WORK, locked_folder
 from pytest_tfgrpo.harvest.prompt.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog, read_log_of
-from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance
 from pytest_tfgrpo.harvest.suite.scenario_text import split_in
 from pytest_tfgrpo.harvest.suite.suite_files import SuitePaths
 from pytest_tfgrpo.sandbox.programs.cancelling import require_going
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, SuiteCommand
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
@@ -121,6 +122,108 @@ def test_a_change_without_an_environment_fails_and_the_next_part_of_its_recipe_i
     assert tried == [False, True]
     assert step.row.cause is RootCause.ENVIRONMENT
     assert step.row.reason == "no environment: no version of left-pad"
+    assert shop.harvest() == []
+    assert [step.row.status for step in shop.harvest(retry=True)] == [HarvestStatus.VALIDATED]
+
+
+def test_what_plan_and_recipe_say_goes_with_each_run_and_stands_in_the_proof(shop):
+    id_ = f"add-one-{shop.fix('one', 'Add one' + chr(10) + chr(10) + 'More.', **{'golden/x': 'x'})[:12]}"
+    asked, tools = [], text_tools(shop.runner)
+
+    def run(request):
+        asked.append((request.isolation, tuple(sorted(request.protected))))
+        return shop.runner(request)
+
+    def recipes(*given):
+        return (replace(tools.recipes(*given)[0], relaxed=True, protected=("golden/*",)),)
+
+    origin = FixOrigin(source="capture", job="j-7", approver="ann")
+    (step,) = shop.harvest(tools=replace(tools, run=run, recipes=recipes), isolation="none", origin=origin)
+    assert step.row.tags == ("captured", "relaxed")
+    expected = {("none", ("golden/x", TEST)), ("none", (TEST,))}
+    assert {*asked} == expected
+    proof = read_provenance(SuitePaths(suite=shop.suite, id=id_).provenance)
+    assert (proof.validation.isolation, proof.validation.relaxed) == ("none", True)
+    assert (proof.subject, proof.origin) == ("Add one", origin)
+    asked.clear()
+    (again,) = verify(shop.suite, run, no_environment, isolation="none")
+    assert again.cause is None
+    assert {*asked} == expected
+
+
+def test_what_is_said_of_several_fixes_is_said_once(shop):
+    shop.fix("one")
+    shop.fix("two")
+    noted = MadeEnvironment(notes=("no date", "no date"))
+    steps = shop.harvest(tools=text_tools(shop.runner, environment=lambda part, date: noted))
+    assert [step.notes.count("no date") for step in steps] == [1, 0]
+
+
+def test_a_proof_that_is_judged_to_be_too_little_is_none(shop):
+    shop.fix("one")
+
+    def judge(trees, plan, found, work, run):
+        return replace(found, cause=RootCause.TEST_FAILURE, reason=f"{plan.tests[0]} is too easy")
+
+    (step,) = shop.harvest(tools=text_tools(shop.runner, judge=judge))
+    assert (step.row.status, step.row.reason) == (HarvestStatus.VALIDATION_FAILED, f"{TEST} is too easy")
+
+
+@pytest.mark.parametrize(
+    ("tests", "status", "reason"),
+    [
+        ("old a.py zero\nhas_new a.py new\n", "validated", ""),
+        ("old a.py zero\nsame a.py e\n", "validation_failed", f"fails after the fix: {TEST}::old"),
+    ],
+)
+def test_tests_that_a_change_breaks_are_counted(shop, tests, status, reason):
+    shop.repository.commit({"a.py": "new", TEST: tests}, "Change a")
+    (step,) = shop.harvest()
+    assert (step.row.status, step.row.broken) == (HarvestStatus(status), 1)
+    assert step.row.reason.startswith(reason)
+    assert read_log_of(shop.suite) == {step.row.commit: step.row}
+
+
+def test_tests_that_waver_and_those_that_cannot_be_changed_are_said(shop):
+    shop.tests += "wavers a.py FLAKY\n"
+    shop.fix("one")
+    (step,) = shop.harvest()
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    assert step.notes == (
+        f"wavering tests left out: {TEST}::wavers",
+        f"1 of 1 test of the fix cannot be changed to fail: {TEST}::has_one",
+    )
+    assert step.row.reason == "; ".join(step.notes)
+
+
+def test_a_removed_file_of_tests_that_no_scenario_can_name_stays(shop):
+    odd = "tests/a\\b.txt"
+    shop.repository.commit({odd: "x", "tests/c.txt": "x"}, "Data")
+    shop.fix("one", **{odd: None, "tests/c.txt": None})
+    step = shop.harvest()[-1]
+    assert step.row.status is HarvestStatus.VALIDATED
+    assert read_provenance(SuitePaths(suite=shop.suite, id=step.row.id).provenance).removed_tests == (
+        "tests/c.txt",
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_harvest_and_a_preview_leave_no_folder_of_theirs(shop, tmp_path, monkeypatch, jobs):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    shop.fix("one")
+    assert len(list(preview(shop.plan()))) == 1
+    assert len(shop.harvest(jobs=jobs)) == 1
+    assert list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_range_holds_a_change_where_one_touches_its_paths(shop):
+    assert not holds_changes(shop.plan())
+    shop.fix("one")
+    assert holds_changes(shop.plan())
+    assert holds_changes(shop.plan(paths=("a.py",)))
+    assert not holds_changes(shop.plan(paths=("b.py",)))
 
 
 class Wide:
@@ -301,9 +404,11 @@ def test_the_suite_in_the_repository_is_part_of_no_tree(shop):
 def test_a_dry_run_lists_candidates_and_writes_nothing(shop, tmp_path):
     shop.fix("one")
     shop.repository.commit({"README.md": "y"}, "Explain")
+    shop.repository.commit({"b.py": "x\n" * 1001, TEST: "x"}, "Write much")
     before = everything(tmp_path)
     found = list(preview(text_plan(shop.repository.folder, f"{shop.first}..main", shop.suite)))
-    assert [isinstance(one, FixCandidate) for one in found] == [True, False]
+    assert [isinstance(one, FixCandidate) for one in found] == [True, False, False]
+    assert found[2].reason.startswith("over 1000 lines of source changed")
     assert everything(tmp_path) == before
 
 
@@ -558,9 +663,9 @@ def no_environment(suite, stamp):
     raise AssertionError("no scenario has one")
 
 
-def as_imported(suite: Path, id_: str) -> Path:
+def as_imported(suite: Path, id_: str, name: str = "tasks") -> Path:
     """Put a harvested scenario into a file of JSON lines, as an import writes it; return the file."""
-    own, lines = SuitePaths(suite=suite, id=id_).scenario, suite / "tasks.scenarios.jsonl"
+    own, lines = SuitePaths(suite=suite, id=id_).scenario, suite / f"{name}.scenarios.jsonl"
     value = parse_yaml(own.read_text()).value
     lines.write_text(json.dumps({"id": "other", "prompt": "x"}) + "\n" + json.dumps(value) + "\n")
     own.unlink()
@@ -579,6 +684,17 @@ def test_scenarios_that_came_back_by_an_import_are_verified_too(shop):
     lines.write_text(lines.read_text() + "{\n")
     with pytest.raises(SettingError, match=r"tasks\.scenarios\.jsonl:3: .*; restore it"):
         list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
+
+
+def test_scenarios_in_several_files_of_an_import_are_verified_beside_those_with_their_own(shop):
+    ids = sorted(f"add-{word}-{shop.fix(word)[:12]}" for word in ("one", "three", "two"))
+    shop.harvest()
+    as_imported(shop.suite, ids[0])
+    as_imported(shop.suite, ids[2], "more")
+    found = list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
+    assert [(one.id, one.cause, one.done, one.total) for one in found] == [
+        (id_, None, n, 3) for n, id_ in enumerate(ids, 1)
+    ]
 
 
 def test_a_suite_without_scenarios_cannot_be_verified(tmp_path):
@@ -627,6 +743,9 @@ def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_pat
         another.setattr("os.geteuid", lambda: os.getuid() + 1)
         with locked_folder(prefix):
             assert (tmp_path / f"{prefix}dead").exists()
+    with pytest.raises(Killed), locked_folder(prefix) as ended:
+        raise Killed
+    assert not ended.exists()
     begun = tmp_path / f"{prefix}begun"
     begun.mkdir()
     with locked_folder(prefix):
@@ -729,10 +848,11 @@ def test_a_harvest_whose_time_is_up_ends_what_runs_and_another_goes_on(shop, mon
 
 
 def test_a_budget_in_which_nothing_is_done_says_so(shop):
+    shop.repository.commit({"README.md": "y"}, "Explain")
     shop.fix("one")
     with pytest.raises(BudgetError, match=r"before one was finished: 1 candidate is left; set --b"):
         shop.harvest(budget_s=1e-9)
-    assert read_log_of(shop.suite) == {}
+    assert [row.status for row in read_log_of(shop.suite).values()] == [HarvestStatus.SKIPPED]
     assert shop.runner.runs == []
 
 
@@ -913,6 +1033,65 @@ def test_a_scenario_whose_environment_is_not_built_is_not_proven(shop):
     assert again(SettingError("build it\nfirst")) == (RootCause.ENVIRONMENT, "build it first")
     with pytest.raises(StoreError, match="the cache is full"):
         again(StoreError("the cache is full"))
+    (scenario,) = shop.suite.glob("*.scenario.yaml")
+    scenario.write_text(scenario.read_text().replace("timeout_s: 60.0", "timeout_s: 90.0"))
+    (found,) = verify(shop.suite, shop.runner, no_such_environment, isolation="none")
+    assert (found.cause, found.edited) == (RootCause.ENVIRONMENT, ("timeout_s is 90.0, was 60.0",))
+
+
+def no_such_environment(suite, stamp):
+    raise SettingError("build it first")
+
+
+def test_what_is_verified_runs_in_the_environment_in_which_it_was_proven(shop):
+    shop.fix("one")
+    shop.harvest()
+    (path,) = (shop.suite / "provenance").glob("*.json")
+    value = json.loads(path.read_text())
+    value["validation"]["environment"] = "e" * 64
+    path.write_text(json.dumps(value))
+    built = BuiltEnvironment(
+        stamp="e" * 64, folder=shop.suite, python=None, programs=(), imports=(), variables={}, links={},
+        readable=(),
+    )  # fmt: skip
+    asked = []
+
+    def run(request):
+        asked.append(request.environment)
+        return shop.runner(request)
+
+    (found,) = verify(shop.suite, run, lambda suite, stamp: built, isolation="none")
+    assert found.cause is None
+    assert asked == [built] * 9
+
+
+@pytest.mark.parametrize(("word", "lost"), [("never", ""), ("zero", f"{TEST}::has_one")])
+def test_changes_of_tests_are_proven_again(shop, word, lost):
+    shop.fix("one")
+    shop.harvest()
+    test = f"{TEST}::has_one"
+    change = {"file": TEST, "lines": [{"row": 2, "text": f"has_one a.py {word}"}], "fails": [test]}
+    (path,) = (shop.suite / "provenance").glob("*.json")
+    value = json.loads(path.read_text())
+    value["validation"]["changes"] = [change]
+    path.write_text(json.dumps(value))
+    (scenario,) = shop.suite.glob("*.scenario.yaml")
+    scenario.write_text(scenario.read_text().replace("changes: []", f"changes: [{json.dumps(change)}]"))
+    (found,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    reason = f"where they expect something else they do not fail alone: {lost}"
+    assert (found.cause, found.reason) == ((RootCause.TEST_FAILURE, reason) if lost else (None, ""))
+
+
+def test_a_change_that_is_not_proven_by_the_log_is_no_scenario_to_verify(shop):
+    shop.fix("one")
+    (step,) = shop.harvest()
+    paths = SuitePaths(suite=shop.suite, id=step.row.id)
+    paths.provenance.unlink()
+    with HarvestLog(shop.suite) as log:
+        log.append([replace(step.row, status=HarvestStatus.REFUSED)])
+    assert paths.scenario.is_file()
+    with pytest.raises(SettingError, match="holds no harvested scenario"):
+        list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
 
 
 def test_what_is_not_proven_again_is_named(shop):

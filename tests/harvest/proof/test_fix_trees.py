@@ -51,6 +51,8 @@ def test_the_archives_hold_the_three_parts(tmp_path):
         (("json.py",), ("json.py",), ()),
         ((), ("shop/json.py",), ("shop/json.py",)),
         (("shop/__init__.py",), ("shop/json.py",), ()),
+        (("json/a.py",), ("json/b.py",), ()),
+        (("json/deep/a.py",), ("json/b.py", "shop/json.pyd", "json.txt"), ("shop/json.pyd",)),
     ],
 )
 def test_a_new_module_that_stands_in_for_another_is_left_out(base, reference, left_out):

@@ -60,6 +60,23 @@ def test_the_nearest_tests_a_changed_file_of_tests_are_those_that_need_it(change
     assert nearest_tests((changed,), tree, ()) == expected
 
 
+def test_the_tests_of_each_changed_file_are_those_that_need_them():
+    tree = (*TREE, "web/tests/data/x.json")
+    assert nearest_tests(("shop/tests/data.py", "web/tests/data/x.json"), tree, ()) == (
+        *("shop/tests/test_cart.py", "shop/tests/test_tax.py", "web/tests/test_page.py"),
+    )
+    many = ["tests/data.json", *(f"tests/test_{n:05}.py" for n in range(MOST + 9))]
+    assert nearest_tests(many[:1], many, ()) == tuple(many[1 : MOST + 1])
+
+
+@pytest.mark.parametrize(
+    "test", ["cart.spec.js", "cart-spec.js", "cart_spec.rb", "cart-test.js", "cart_tests.py", "CART.test.ts"]
+)
+def test_a_test_is_named_after_a_source_in_whatever_form(test):
+    tree = (f"checks/{test}", "checks/other.spec.js", "checks/carts.spec.js")
+    assert files_to_run((), ("lib/cart.js",), tree, ("checks/*",), ".") == (f"checks/{test}",)
+
+
 @pytest.mark.parametrize("source", ["lib/Cart.ts", "lib/_cart.py", "lib/CART.py"])
 def test_a_test_is_named_after_a_source_in_whatever_case(source):
     assert files_to_run((), (source,), TREE, (), ".") == (

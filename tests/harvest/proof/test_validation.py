@@ -1,5 +1,8 @@
 """Validation: three runs of each tree, and what of a test's outcomes proves a fix."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from support.reached import reached, reaches
 from pytest_tfgrpo.harvest.fixes import FixValidation, RootCause, ValidationRun
 from pytest_tfgrpo.harvest.proof.proven_changes import ROUNDS
 from pytest_tfgrpo.harvest.proof.validation import check_timeout_s
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.scoring.runners.protocol import RunProblem
 
 X, Y = "tests/test_a.py::test_x", "tests/test_a.py::test_y"
@@ -30,6 +34,53 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
     assert len({id(request.compiled) for request in fake.requests} - {id(None)}) == 1
     assert (found.runs[1].passed, found.runs[1].failed) == (1, 1)
     assert found.messages == {X: "because of f"}
+
+
+def test_the_first_run_before_the_fix_says_why_a_test_failed(fake):
+    found = fake.validate(base_with_tests={X: "fhh"}, fix={X: "p"})
+    assert found.messages == {X: "because of f"}
+
+
+BUILT = BuiltEnvironment(
+    stamp="e" * 64,
+    folder=Path("e"),
+    python=None,
+    programs=(),
+    imports=(),
+    variables={},
+    links={},
+    readable=(),
+)
+
+
+def test_all_runs_are_as_the_plan_says_and_so_is_what_is_found(fake):
+    fake.test = ASSERTS
+    fake.plan = {
+        "environment": BUILT,
+        "isolation": "none",
+        "protected": ("gone.*",),
+        "timeout_s": 70.0,
+        "relaxed": True,
+    }
+    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: "f", Y: "p"})
+    assert (found.isolation, found.relaxed, found.environment) == ("none", True, "e" * 64)
+    assert len(fake.requests) > 9
+    for request in fake.requests:
+        assert (request.isolation, request.environment, request.timeout_s) == ("none", BUILT, 70.0)
+        assert request.hang_s <= 70.0
+    assert {request.protected for request in fake.requests} == {
+        ("gone.py", "tests/test_a.py", "tests/test_b.py"), ("tests/test_a.py", "tests/test_b.py")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("other", "ran"), [(b"b", 1), (b"from test_a import f", 2)])
+def test_a_wavering_file_of_tests_that_uses_another_runs_where_that_one_is_changed(fake, other, ran):
+    fake.test, fake.other = ASSERTS, other
+    found = fake.validate(
+        base_with_tests={X: "f", OTHER: "p"}, fix={X: "p", OTHER: "pfp"}, changed={X: "f", OTHER: "p"}
+    )
+    assert found.wavering == (OTHER,)
+    assert fake.requests[-1].files == ("tests/test_a.py", "tests/test_b.py")[:ran]
 
 
 ASSERTS = b"def test_x():\n    assert f() == '12345 23456 34567 45678'\n\n\ndef test_y(): f()\n"
@@ -71,6 +122,7 @@ def test_a_test_that_passes_or_is_skipped_whatever_it_expects_has_no_changes(fak
     found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: end, Y: "p"})
     assert (found.changes, found.unchanged()) == ((), (X,))
     assert 9 + 4 < len(fake.requests) <= 9 + ROUNDS
+    assert replace(found, changes=None).unchanged() == ()
 
 
 def test_a_test_beside_which_another_fails_where_it_is_changed_is_left_as_it_is(fake):
@@ -196,6 +248,14 @@ def test_a_change_that_proves_nothing_is_told_why(fake, before, after, reason):
         ),
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "; tests have no network"),
         ("Error: Cannot find package 'tsx'", "; install it by setup, in harvest.toml"),
+        ("Error: Cannot find module './x'", "; install it by setup, in harvest.toml"),
+        ("ImportError: x.so: undefined symbol: y", "; declare it as dependencies"),
+        ("PackageNotFoundError: x", "; declare it as dependencies"),
+        ("fixture 'mocker' not found", "; declare it as dependencies"),
+        ("Max retries exceeded with url: /x", "; tests have no network"),
+        ("OSError: [Errno 101] Network is unreachable", "; tests have no network"),
+        ("ConnectionRefusedError: [Errno 111]", "; tests have no network"),
+        ("URLError: x", "; tests have no network"),
         ("AssertionError", ""),
     ],
 )
@@ -213,6 +273,10 @@ def test_what_a_test_says_after_the_fix_comes_with_what_to_do(fake, said, hint):
         ({X: "f"}, {X: "f"}, "No module named 'x'", True),
         ({X: "f"}, {X: "f"}, "fixture 'mocker' not found", True),
         ({X: "f"}, {X: "f"}, "cannot import name '_c'", True),
+        ({X: "f"}, {X: "f"}, "x.so: undefined symbol: y", True),
+        ({X: "f"}, {X: "f"}, "PackageNotFoundError: x", True),
+        ({X: "f"}, {X: "f"}, "error: unrecognized arguments: --cov", True),
+        ({X: "f"}, {X: "f"}, "error: unrecognized arguments: --show-capture=no", False),
         ({X: "f"}, {X: "f"}, "cannot import name 'A' (most likely due to a circular import)", False),
         ({X: "f"}, {X: "f"}, "assert 1 == 2", False),
         ({X: "f"}, {X: "p", Y: "s"}, "", False),
