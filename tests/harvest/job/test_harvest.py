@@ -145,6 +145,7 @@ def test_what_plan_and_recipe_say_goes_with_each_run_and_stands_in_the_proof(sho
     proof = read_provenance(SuitePaths(suite=shop.suite, id=id_).provenance)
     assert (proof.validation.isolation, proof.validation.relaxed) == ("none", True)
     assert (proof.subject, proof.origin) == ("Add one", origin)
+    assert "\ndomain: shop\n" in SuitePaths(suite=shop.suite, id=id_).scenario.read_text()
     asked.clear()
     (again,) = verify(shop.suite, run, no_environment, isolation="none")
     assert again.cause is None
@@ -399,6 +400,112 @@ def test_the_suite_in_the_repository_is_part_of_no_tree(shop):
 
     assert len(shop.harvest(tools=text_tools(run))) == 2
     assert held == [False] * 18
+
+
+def test_the_suite_is_found_in_the_repository_by_a_relative_path_too(shop, monkeypatch):
+    monkeypatch.chdir(shop.repository.folder)
+    shop.suite = Path("bench/suite")
+    shop.repository.commit({"bench/suite/tests/test_x.py": "x", "b.py": "y"}, "Keep the suite")
+    (step,) = shop.harvest()
+    assert step.row.reason == "no test changed"
+
+
+def test_globs_of_a_plan_say_what_is_a_test_and_what_is_protected(shop):
+    shop.repository.commit(
+        {"a.py": "zero one", "checks/n.txt": "one", "checks/a_check.py": "has_one a.py one\n"}, "Add one"
+    )
+    plan = {"tests": ("checks/*_check.py",), "protected": ("checks/*",)}
+    (step,) = shop.harvest(**plan)
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    proof = read_provenance(SuitePaths(suite=shop.suite, id=step.row.id).provenance)
+    assert (proof.protected, proof.sources) == (("checks/a_check.py", "checks/n.txt"), ("a.py",))
+
+
+def test_the_tests_that_need_changed_data_are_found_by_the_globs_of_the_plan(shop):
+    asked = []
+
+    def run(request):
+        asked.append(request.files)
+        return shop.runner(request)
+
+    shop.repository.commit({"checks/a_check.py": "t a.py zero\n"}, "Check")
+    shop.repository.commit({"a.py": "zero one", "tests/data.txt": "one"}, "Change data")
+    (*_, step) = shop.harvest(tools=text_tools(run), tests=("checks/*_check.py",))
+    assert step.row.reason == "passes before the fix: no test of it fails there"
+    assert all("checks/a_check.py" in files for files in asked)
+
+
+def test_each_commit_is_one_on_request(shop):
+    first = git(shop.repository.folder, "rev-parse", "main")
+    files = {"a.py": "zero one", TEST: "old a.py zero\nhas_one a.py one\n"}
+    side = shop.repository.commit(files, "One", branch="side", parents=[first])
+    shop.repository.commit(files, "Merge branch 'side'", parents=[first, side])
+    each = [step.row.commit for step in shop.harvest(each_commit=True)]
+    assert each == [side]
+
+
+def test_a_disk_that_fails_while_tests_run_ends_the_harvest_and_names_the_candidate(shop):
+    id_ = f"add-one-{shop.fix('one')[:12]}"
+
+    def run(request):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(StoreError, match=f"cannot continue with {id_}: .*; make room and harvest again"):
+        shop.harvest(tools=text_tools(run))
+    assert read_log_of(shop.suite) == {}
+
+
+def test_an_environment_is_as_of_the_time_of_the_fix(shop):
+    shop.fix("one")
+    dates = []
+
+    def environment(part, date):
+        dates.append(date)
+        return MadeEnvironment()
+
+    (step,) = shop.harvest(tools=text_tools(shop.runner, environment=environment))
+    assert dates == [step.row.committed_at]
+    proof = read_provenance(SuitePaths(suite=shop.suite, id=step.row.id).provenance)
+    assert proof.committed_at == step.row.committed_at > 0
+
+
+def test_a_recipe_reads_files_after_the_fix_and_no_links(shop):
+    shop.repository.commit({"l": "a.py"}, "Link", modes={"l": "120000"})
+    shop.fix("one")
+    held, tools = [], text_tools(shop.runner)
+
+    def recipes(read, names, candidate):
+        held.append(([read(name) for name in ("a.py", "l", "none")], sorted(names)))
+        return tools.recipes(read, names, candidate)
+
+    shop.harvest(tools=replace(tools, recipes=recipes))
+    assert held == [([b"zero one", None, None], ["README.md", "a.py", "l", TEST])]
+
+
+def test_what_a_person_gets_is_of_the_domain_and_the_job(shop):
+    shop.fix("one")
+    origin = FixOrigin(source="capture", job="j-7")
+    shop.harvest(tools=text_tools(shop.runner, recipes=lambda *_: ()), origin=origin)
+    (partial,) = shop.suite.glob("*.scenario.partial.json")
+    (advice,) = shop.suite.glob("*.manual.md")
+    assert json.loads(partial.read_text())["domain"] == "shop"
+    assert "tfgrpo learn requeue j-7 " in advice.read_text()
+
+
+@pytest.mark.parametrize("lost", ["base", "commit", "removed_tests"])
+def test_a_proof_of_something_else_is_none_of_a_fix(shop, lost):
+    shop.repository.commit({"tests/c.txt": "x"}, "Data")
+    shop.fix("one", **{"tests/c.txt": None})
+    row = shop.harvest()[-1].row
+    paths = SuitePaths(suite=shop.suite, id=row.id)
+    known = read_provenance(paths.provenance)
+    value = json.loads(paths.provenance.read_text())
+    paths.provenance.write_text(json.dumps({**value, lost: [] if lost == "removed_tests" else "1" * 40}))
+    paths.base.unlink()
+    shop.runner.runs = []
+    assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
+    assert len(shop.runner.runs) == 9
+    assert replace(read_provenance(paths.provenance), validation=known.validation) == known
 
 
 def test_a_dry_run_lists_candidates_and_writes_nothing(shop, tmp_path):
@@ -1095,7 +1202,7 @@ def test_a_change_that_is_not_proven_by_the_log_is_no_scenario_to_verify(shop):
 
 
 def test_what_is_not_proven_again_is_named(shop):
-    shop.tests += "also_one a.py one\n"
+    shop.tests += "also_one a.py one\nmore_one a.py one\n"
     shop.fix("one")
     shop.harvest()
 
@@ -1109,6 +1216,10 @@ def test_what_is_not_proven_again_is_named(shop):
 
     cause, reason = ran(lambda ends: {test: end for test, end in ends.items() if "also" not in test})
     assert (cause, reason) == (RootCause.TEST_FAILURE, f"no longer from fail to pass: {TEST}::also_one")
+    cause, reason = ran(
+        lambda ends: {test: end for test, end in ends.items() if "also" not in test and "more" not in test}
+    )
+    assert reason == f"no longer from fail to pass: {TEST}::also_one, {TEST}::more_one"
     cause, reason = ran(lambda ends: dict.fromkeys(ends, CaseOutcome.PASSED))
     assert (cause, reason) == (RootCause.TEST_FAILURE, "passes before the fix: no test of it fails there")
 

@@ -68,5 +68,7 @@ def test_the_advice_says_why_and_lists_what_changed_and_what_is_known_stands_bes
     assert (value["message"], [run["tree"] for run in value["runs"]]) == ("fix", ["fix"])
     known = partial_value(change, make_recipe(folder="web"), validation, "shop")["recipe"]
     assert known["folder"] == "web"
+    long = manual_advice(change, None, replace(validation, reason="x" * 9000), FixOrigin())
+    assert "x" * 501 not in long
     untested = replace(change, tests=())
     assert "* `tests/data.txt`" in manual_advice(untested, None, validation, FixOrigin())
