@@ -15,7 +15,7 @@ TEXTS = {"a": "aa", "b": secrets.token_hex(500), "c": "c", "d": ""}
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     made = Repository(tmp_path / "project")
-    made.commit(TEXTS)
+    made.commit(TEXTS)  # type: ignore[arg-type]
     return made
 
 

@@ -41,7 +41,7 @@ def test_another_damage_is_refused_with_its_line(tmp_path):
         read_log_of(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["junk", "[" * 100_000, "5"])
+@pytest.mark.parametrize("damage", ["junk", pytest.param("[" * 100_000, id="deep"), "5"])
 def test_damage_below_a_whole_row_is_named_by_its_own_line(tmp_path, damage):
     with HarvestLog(tmp_path / "a" / "suite") as log:
         log.append([make_row(1), make_row(2)])
