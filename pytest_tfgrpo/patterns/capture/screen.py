@@ -32,17 +32,16 @@ def too_large(name: str, size: int) -> str:
 
 def screen(objects: GitObjects, files: Sequence[ChangedFile]) -> None:
     """Raise RefusedChange on a changed file that is too large, or brings a secret; SnapshotError."""
-    files = [one for one in files if SUBMODULE not in (one.new_mode, one.old_mode)]
-    after = [one for one in files if one.new_id]
+    after = [one for one in files if one.new_id and one.new_mode != SUBMODULE]
     for one, size in zip(after, objects.sizes([one.new_id for one in after]), strict=True):
         if size is not None and size > LARGEST:
             raise RefusedChange(too_large(one.path, size))
-    before = [one.old_id for one in after if one.old_id]
-    old = objects.contents(before, LARGEST)
+    before = ["" if one.old_mode == SUBMODULE else one.old_id for one in after]
+    old = objects.contents([id_ for id_ in before if id_], LARGEST)
     new = objects.contents([one.new_id for one in after], LARGEST)
     search, found = SecretSearch(), list[str]()
-    for one in after:
-        known = _entry(one.path, next(old)) if one.old_id else None
+    for one, old_id in zip(after, before, strict=True):
+        known = _entry(one.path, next(old)) if old_id else None
         content = _entry(one.path, next(new))
         if content is None:
             raise SnapshotError(f"the object {one.new_id} of {one.path!r} is missing or damaged; fetch it")

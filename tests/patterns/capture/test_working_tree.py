@@ -321,3 +321,12 @@ def test_random_states_give_what_git_would_stage(tmp_path: Path, seed: int) -> N
     repository = random_state(tmp_path / "shop", Random(seed))
     (repository.folder / "always").write_text("a change\n")
     same_as_plain_git(repository.folder, tmp_path)
+
+
+def test_a_file_in_the_place_of_a_submodule_is_screened(shop: Path) -> None:
+    sub = with_submodule(shop)
+    git(shop, "rm", "-qf", "sub")
+    assert not sub.exists()
+    sub.write_text('TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"\n')
+    job = job_of(shop)
+    assert (job.status, "sub:1: git_token" in job.reason) == ("refused", True)
