@@ -1,5 +1,6 @@
 """Finished work as a job: its folder, its snapshot, and what keeps it from being captured."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,6 +13,11 @@ from support.repositories import ENVIRONMENT, Repository, git
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.tree_files import tree_files
+from pytest_tfgrpo.patterns.capture import capture as module
+from pytest_tfgrpo.patterns.capture.history import WorkHistory
+from pytest_tfgrpo.patterns.capture.job_folder import finish
+from pytest_tfgrpo.patterns.jobs.manifest import RanCommand
+from pytest_tfgrpo.patterns.synthesis.recipe_sources import read_history
 from pytest_tfgrpo.sandbox.archives import read_archive
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -43,12 +49,17 @@ def names(folder: Path) -> list[str]:
 def test_a_job_has_all_that_the_work_was(shop: Path) -> None:
     work_on(shop)
     sink = Sink()
-    job = job_of(shop, sink=sink, prompt="Fix x.\n", criteria="x is 3", tests_by="person")
+    asked = {"prompt": "Fix x.\n", "criteria": "x is 3", "tests_by": "person"}
+    ran = RanCommand(command="tox", exit_code=0, cwd="b")
+    history = WorkHistory(commands=(ran,))
+    job = job_of(shop, sink=sink, **asked, trigger="self", improves="earlier", history=history)
     assert (sink.jobs, sink.notes) == ([job], [])
     snapshot, folder = job.snapshot, learning(shop) / job.job_id
     assert snapshot is not None
     assert job.captured.files == ("a.py", "b/new\n\udcff.py", "gone.py")
     assert (job.captured.approver, job.captured.tests_by, job.status) == ("ann", "person", "queued")
+    assert (job.captured.trigger, job.captured.improves, job.captured.task_id) == ("self", "earlier", "task")
+    assert list(read_history(folder)) == [ran]
     assert names(folder) == [
         *("diff.patch", "history.jsonl", "logs", "manifest.json", "prompt.md", "snapshot.tar.gz"),
     ]
@@ -164,7 +175,31 @@ def test_a_second_try_may_work(shop: Path) -> None:
     (shop / "a.py").write_text("x = 2\n")
     wall = shop / ".git" / "refs" / "learning"
     wall.write_text("in the way")
-    assert job_of(shop, sleep=lambda _: wall.unlink()).status == "queued"
+    job = job_of(shop, sleep=lambda _: wall.unlink())
+    assert (job.status, job.reason) == ("queued", "")
+
+
+def test_a_full_disk_is_a_failure_like_any_other_and_leaves_no_reference(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop / "a.py").write_text("x = 2\n")
+    left = [OSError(errno.ENOSPC, "No space left on device")] * 3
+
+    def full(folder: Path, place: Path, name: str) -> None:
+        if left:
+            raise left.pop()
+        finish(folder, place, name)
+
+    monkeypatch.setattr(module, "finish", full)
+    job = job_of(shop)
+    assert (job.status, left, refs_of(shop)) == ("snapshot_failed", [], [])
+    assert "No space left on device" in job.reason
+
+
+def test_a_prompt_that_is_no_text_is_shown_with_escapes(shop: Path) -> None:
+    (shop / "a.py").write_text("x = 2\n")
+    job = job_of(shop, prompt="Fix \udcff.")
+    assert (learning(shop) / job.job_id / "prompt.md").read_text() == "Fix \\udcff.\n"
 
 
 def test_jobs_are_not_captured_even_where_git_does_not_ignore_the_output_folder(shop: Path) -> None:

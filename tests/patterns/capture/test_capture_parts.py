@@ -85,6 +85,24 @@ def test_a_status_is_read_in_the_first_lines_of_an_output(output: str, code: int
     assert [(one.exit_code, one.output) for one in seen(*rows)] == [(code, output)]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("system", "result", "stream_event", "rate_limit_event", "tool_progress", "auth_status", "summary"),
+        *("file-history-snapshot", "queue-operation", "progress", "attachment", "last-prompt"),
+        *("custom-title", "ai-title", "thread.started", "turn.started", "turn.completed", "turn.failed"),
+        *("error", "compacted", "session_meta", "turn_context"),
+    ],
+)
+def test_rows_that_agents_write_without_a_command_are_known(kind: str) -> None:
+    assert seen({"type": kind}) == []
+
+
+def test_of_the_tools_of_claude_code_the_shell_alone_runs_commands() -> None:
+    tool = {"type": "tool_use", "id": "1", "name": "Task", "input": {"command": "tox"}}
+    assert seen({"type": "assistant", "message": {"content": [tool]}}) == []
+
+
 def codex(kind: str, at: str, **payload: Any) -> dict[str, Any]:
     return {"type": "event_msg", "timestamp": at, "payload": {"type": kind, "call_id": "c", **payload}}
 
@@ -147,6 +165,21 @@ def test_the_settings_of_git_are_those_that_compare_files(place: RepositoryPlace
     assert not {"core.excludesfile", "core.attributesfile"} & bare.keys()
     one = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.excludesfile", "GIT_CONFIG_VALUE_0": "~/x"}
     assert settings_of(place, **one).kept["core.excludesfile"] == "~/x"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("core.autocrlf", "core.eol", "core.checkroundtripencoding", "core.filemode", "core.symlinks"),
+        *("core.ignorecase", "core.precomposeunicode", "core.checkstat", "core.trustctime"),
+        *("core.sharedrepository", "core.sparsecheckout", "core.sparsecheckoutcone"),
+    ],
+)
+def test_a_snapshot_follows_each_setting_by_which_git_compares_files(
+    place: RepositoryPlace, key: str
+) -> None:
+    one = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": key, "GIT_CONFIG_VALUE_0": "said"}
+    assert settings_of(place, **one).kept[key] == "said"
 
 
 def test_settings_that_cannot_be_read_say_what_to_do(
@@ -241,6 +274,10 @@ def test_only_what_a_change_brings_is_screened() -> None:
     screen(objects, [changed("sub", "x", "y", mode="160000"), changed("d", "gone", "clean")])
     with pytest.raises(RefusedChange, match=r"secrets: 'b/c:1: .*; take them out, and renew them|b/c:1"):
         screen(objects, [changed("a", "key", "clean"), changed("b/c", "clean", "key")])
+    with pytest.raises(RefusedChange, match=r"a:1: .*, .*c:1: "):
+        screen(objects, [changed("a", "clean", "key"), changed("b", "", "clean"), changed("c", "", "key")])
+    with pytest.raises(RefusedChange, match="a:1: "):
+        screen(objects, [changed("a", "clean", "key"), changed("b", "key", "clean")])
     with pytest.raises(RefusedChange, match=r"^'a' has 50000001 bytes, more than 50000000; ignore or remove"):
         screen(objects, [changed("a", "", "50000001")])
     with pytest.raises(SnapshotError, match="the object gone of 'a' is missing or damaged; fetch it"):

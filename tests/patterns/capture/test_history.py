@@ -167,6 +167,10 @@ def output(text: str) -> dict[str, Any]:
             json.dumps({"output": "no", "metadata": {"exit_code": 2}}),
         ),
         (
+            call("local_shell", {"command": ["tox", "-q"], "cwd": "/home/ada/shop/b"}),
+            "Exit code: 2\nno",
+        ),
+        (
             call("shell_command", {"command": "tox -q", "workdir": "/home/ada/shop/b"}),
             "Exit code: 2\nOutput:\nno",
         ),
@@ -278,7 +282,17 @@ def test_only_the_newest_commands_and_the_ends_of_outputs_are_kept(monkeypatch: 
     history = read(*({"command": f"c{n}", "output_tail": "x" * 5000 + "end"} for n in range(5)))
     assert [one.command for one in history.commands] == ["c3", "c4"]
     assert history.left_out == 3
-    assert len(history.commands[0].output_tail) == module.TAIL
+    assert history.commands[0].output_tail == ("x" * 5000 + "end")[-module.TAIL :]
+
+
+@pytest.mark.parametrize("text", ["x" * 8000, "tox \\\n  -q", "printf '\tx'", "tox zwölf"])
+def test_a_command_may_be_long_and_have_several_lines(text: str) -> None:
+    assert command({"command": text}).command == text
+
+
+def test_bytes_of_a_row_that_are_no_text_are_shown() -> None:
+    history = read(b'{"command": "tox \xff", "output_tail": "\xfe"}')
+    assert [(one.command, one.output_tail) for one in history.commands] == [("tox \ufffd", "\ufffd")]
 
 
 def test_a_line_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

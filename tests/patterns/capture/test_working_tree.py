@@ -12,6 +12,8 @@ from support.random_states import random_state
 from support.repositories import Repository, git
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harvest.history.git_shadow import locate
+from pytest_tfgrpo.patterns.capture.working_tree import require_finished
 
 
 @pytest.fixture
@@ -76,7 +78,9 @@ def odd_names(shop: Path) -> None:
 def line_ends(shop: Path) -> None:
     git(shop, "config", "core.autocrlf", "input")
     (shop / ".gitattributes").write_text("*.bat eol=crlf\n*.raw -text\n")
-    for name in ("a", "new.bat", "b.raw"):
+    (shop / ".git" / "info").mkdir(exist_ok=True)
+    (shop / ".git" / "info" / "attributes").write_text("*.mine -text\n")
+    for name in ("a", "new.bat", "b.raw", "c.mine"):
         (shop / name).write_bytes(b"one\r\ntwo\r\n")
 
 
@@ -268,6 +272,23 @@ def test_unfinished_work_is_refused_with_advice(shop: Path, begin: tuple[str, ..
     with pytest.raises(SettingError, match=words):
         captured(shop)
     assert refs_of(shop) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("MERGE_HEAD", "a merge"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick"),
+        ("REVERT_HEAD", "a revert"),
+        ("rebase-merge", "a rebase"),
+        ("rebase-apply", "a rebase or git am"),
+        ("sequencer", "a cherry-pick or revert of several commits"),
+    ],
+)
+def test_what_git_keeps_while_it_is_under_way_is_known(shop: Path, name: str, words: str) -> None:
+    (shop / ".git" / name).touch()
+    with pytest.raises(SettingError, match=f"^{words} is under way in "):
+        require_finished(locate(shop))
 
 
 def test_without_a_commit_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
