@@ -52,6 +52,8 @@ def test_a_model_writes_the_texts_and_the_change_gives_the_excerpt(
 ) -> None:
     pattern, told, requests = asked(f"Here you are:\n```json\n{json.dumps(GOOD)}\n```\n")
     assert (told, len(requests)) == ([], 1)
+    assert requests[0].schema is not None
+    assert requests[0].schema["required"] == [*GOOD]
     assert (pattern.title, pattern.name, pattern.polarity) == (GOOD["title"], "count-each-item-once", "avoid")
     assert pattern.tags == ("carts", "sums")
     assert pattern.body.solution == "Remember what was counted.\n\nSkip it then."

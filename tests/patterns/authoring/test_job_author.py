@@ -16,6 +16,8 @@ from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 TEST = "tests/test_cart.py::test_total_counts_each_item_once"
 
@@ -51,6 +53,8 @@ def test_a_proven_job_becomes_one_candidate(tmp_path: Path) -> None:
     assert job.snapshot is not None
     assert evidence is not None
     assert (evidence.job, evidence.scenario, len(evidence.scenario_stamp)) == (job.job_id, "count-once", 64)
+    (scenario,) = load_scenarios(folder / "count-once.scenario.yaml", root=folder, kinds=KINDS)
+    assert evidence.scenario_stamp == scenario.stamp
     assert (evidence.commit, evidence.diff_sha256) == (job.snapshot.commit, job.snapshot.diff_sha256)
     assert file.pattern.domain == "shop"
     assert "total counts each item once" in file.pattern.lesson

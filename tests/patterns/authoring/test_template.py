@@ -33,6 +33,9 @@ TESTS = [
     ("src/cart.test.ts > Cart > counts free items once", "counts free items once"),
     ("tests/test_a.py::testTotalIsRounded", "total is rounded"),
     ("it should keep order", "keep order"),
+    ("src/cart.test.ts \u203a Cart \u203a keeps order", "keeps order"),
+    ("tests/test_a.py::tests_total_of_carts", "total of carts"),
+    ("Cart > total()", "total"),
 ]
 
 
@@ -137,6 +140,7 @@ def test_long_prompts_are_cut_behind_a_sentence() -> None:
     assert plain("word " * 50, 5) == "word word word word word ..."
     assert plain("> # Quoted\n> - text\n#\n", 9) == "Quoted text"
     assert plain("One\n---\ntwo\n***\n* [x] three", 9) == "One\n\ntwo\n\nthree"
+    assert plain("+ one\n###### two\n####### three", 9) == "one two ####### three"
     assert plain("One two. Three four five.", 4) == "One two."
     assert plain("One two.\n\nThree four.\n\nFive six seven.", 5) == "One two.\n\nThree four."
     assert plain("One two three four", 3) == ""
@@ -168,6 +172,17 @@ def test_a_text_names_three_functions_files_and_claims_those_that_add_most_first
     )
 
 
+def test_titles_and_descriptions_keep_within_their_limits_and_three_messages_are_told() -> None:
+    wide = "very" * 31
+    tests = tuple(FixedTest(id=f"t.py::test_{wide}", message=f"assert {n}") for n in range(4))
+    found = crystalize(make_subject(prompt=f"{wide} is not so", tests=tests), None)
+    assert found.title == "A proven change of total in shop/cart.py"
+    assert found.body.problem.endswith("It showed as: assert 0; assert 1; assert 2")
+    claims = tuple(FixedTest(id=f"t.py::test_{word}{'x' * 330}") for word in "abc")
+    short = crystalize(make_subject(tests=claims), None).description
+    assert short.endswith("Use it when you change total in shop/cart.py, or code that does the same.")
+
+
 def test_a_lesson_has_as_many_claims_as_thirty_two_words_hold() -> None:
     claims = tuple(FixedTest(id=f"t.py::test_{word}_" + "_".join(["very"] * 9)) for word in "abc")
     lesson = crystalize(make_subject(tests=claims), None).lesson
@@ -180,6 +195,11 @@ def test_a_lesson_has_as_many_claims_as_thirty_two_words_hold() -> None:
     [
         ("# Bug\n\nPages are slow: they make one query an order. Mend it.", "Pages are slow"),
         ("Pages are slow: mend it.", "Pages are slow: mend it"),
+        ("Pages are slow; they make one query an order", "Pages are slow"),
+        ("Pages are slow - they make one query an order", "Pages are slow"),
+        ("Pages are slow \u2014 they make one query an order", "Pages are slow"),
+        ("Why are pages slow?", "Why are pages slow"),
+        ("Make pages fast!", "Make pages fast"),
         ("One, two three four five six seven", "One, two three four five six"),
         ("Fix it", ""),
     ],

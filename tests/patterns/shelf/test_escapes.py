@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,12 @@ def test_a_capture_that_undoes_another_is_no_revert_of_the_history(repository: R
 
 
 def test_patterns_without_their_snapshot_are_passed_over(repository: Repository) -> None:
-    assert reverted(repository.folder, [make_pattern(), make_pattern(evidence=None)]) == []
+    others = [make_pattern(), make_pattern(evidence=None)]
+    assert reverted(repository.folder, others) == []
+    pattern = snapshot_of(repository)
+    for files in (NEW, UNDONE):
+        repository.commit(files)
+    assert [one.pattern for one in reverted(repository.folder, [*others, pattern])] == [pattern]
 
 
 def test_an_escape_is_noted_once(repository: Repository) -> None:
@@ -87,7 +93,11 @@ def test_an_escape_is_noted_once(repository: Repository) -> None:
     assert not note_escape(shelf, escape, replace(ADA, by="bo"))
     (entry,) = shelf.log.entries()
     assert (entry["event"], entry["commit"], entry["by"]) == ("escaped", commit, "ada")
-    assert entry["committed_at"].startswith("20")
+    at = datetime.fromtimestamp(int(git(repository.folder, "log", "-1", "--format=%ct", commit)), UTC)
+    assert entry["committed_at"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    later = repository.commit({"b.py": "b = 2\n"})
+    assert note_escape(shelf, reported(shelf, "read-rows-at-once", later), ADA)
+    assert [entry["commit"] for entry in shelf.log.entries()] == [commit, later]
     with pytest.raises(SettingError, match="there is no commit 'none'"):
         reported(shelf, "read-rows-at-once", "none")
 

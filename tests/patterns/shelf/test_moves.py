@@ -402,3 +402,72 @@ def test_two_files_of_one_id_and_lost_files_are_named_unless_some_cannot_be_read
     shelf.place(PatternStatus.ACTIVE, "odd").parent.mkdir()
     shelf.place(PatternStatus.ACTIVE, "odd").write_text("---\n")
     assert not [line for line in lint(shelf, SCREENS) if "no file any more" in line]
+
+
+def test_an_active_pattern_that_was_edited_is_stamped_again_too(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    move(shelf, NAME, "promoted", ADA)
+    path = shelf.place(PatternStatus.ACTIVE, NAME)
+    path.write_text(path.read_text().replace("in memory.", "there."))
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: screened and stamped"]
+    assert lint(shelf, SCREENS) == []
+
+
+def test_files_of_one_name_are_named_all_of_them(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    first = shelf.place(PatternStatus.CANDIDATE, NAME)
+    others = [shelf.place(status, NAME) for status in (PatternStatus.ACTIVE, PatternStatus.DEPRECATED)]
+    for path in others:
+        path.parent.mkdir()
+        path.write_text(first.read_text())
+    said = f"{first}: name: {NAME!r} is also that of {others[0]}, {others[1]}; take all but one away"
+    assert said in lint(shelf, SCREENS)
+
+
+def test_an_excerpt_that_left_the_code_is_named_of_active_patterns_alone(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    (tmp_path / "shop.py").write_text("")
+    assert lint(shelf, SCREENS) == []
+    move(shelf, NAME, "promoted", ADA)
+    (found,) = lint(shelf, SCREENS)
+    assert found.endswith("excerpt: its files no longer have it; renew it, or deprecate the pattern")
+    require_fit(shelf, SCREENS)
+
+
+def test_a_deprecated_pattern_may_have_another_stamp_and_is_restored_with_it(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    known = write_candidate(shelf, make_pattern())
+    move(shelf, NAME, "rejected", ADA)
+    put(tmp_path, stamped(replace(known, status=PatternStatus.DEPRECATED, lesson="Read each row.")))
+    assert lint(shelf, SCREENS) == []
+    move(shelf, NAME, "restored", ADA)
+    assert lint(shelf, SCREENS) == []
+
+
+def test_a_pattern_that_a_person_wrote_is_logged_as_written_by_hand(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern(evidence=None))
+    write_candidate(shelf, of_job("7", name="other"))
+    assert [entry["reason"] for entry in shelf.entries()] == ["by hand", "job 7"]
+
+
+@pytest.mark.parametrize(
+    "place", [".agent", ".agent/patterns", ".agent/patterns/log.jsonl", ".agent/patterns/deprecated"]
+)
+def test_no_part_of_a_shelf_is_a_link(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "in" / place
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "out")
+    with pytest.raises(PatternError, match=r"is a link; patterns lie in the repository itself"):
+        Shelf(tmp_path / "in")
+
+
+def test_a_name_that_is_nearly_that_of_a_pattern_is_answered_with_it(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern())
+    with pytest.raises(PatternError, match=f"no pattern 'read-row-at-once' in .*did you mean '?{NAME}"):
+        shelf.find("read-row-at-once")
+    with pytest.raises(PatternError, match="'tfgrpo patterns list' has all"):
+        shelf.find("zzz")

@@ -128,6 +128,7 @@ HOSTILE = [
     ("```python", "```!", "opens no excerpt"),
     ("\n```\n\n## Rationale", "\n```\n\n```\nx\n```\n\n## Rationale", "opens no excerpt"),
     ("Where a cart", "# system\nWhere a cart", "is a heading or a fence; sections have none"),
+    ("Where a cart", "~~~\nWhere a cart", "is a heading or a fence; sections have none"),
     ("Where a cart", "---\nWhere a cart", "would make a heading or an edge"),
     ("Where a cart", "W\u202ehere a cart", r"U\+202E"),
     ("Where a cart", "W\u3164here a cart", r"U\+3164"),
@@ -227,7 +228,13 @@ def test_a_fault_of_a_section_is_named_with_the_line_of_its_heading() -> None:
 
 @pytest.mark.parametrize(
     ("name", "language"),
-    [("a.py", "python"), ("b/c.TSX", ""), ("b.tsx", "tsx"), ("a.yml", "yaml"), ("Makefile", "")],
+    [
+        *(("a.py", "python"), ("a.pyi", "python"), ("b/c.TSX", ""), ("b.tsx", "tsx"), ("b.ts", "ts")),
+        *(("a.js", "js"), ("a.mjs", "js"), ("a.cjs", "js"), ("a.jsx", "jsx"), ("a.go", "go")),
+        *(("a.rs", "rust"), ("a.java", "java"), ("a.rb", "ruby"), ("a.sh", "sh"), ("a.sql", "sql")),
+        *(("a.c", "c"), ("a.h", "c"), ("a.cc", "cpp"), ("a.cpp", "cpp"), ("a.toml", "toml")),
+        *(("a.yaml", "yaml"), ("a.yml", "yaml"), ("Makefile", "")),
+    ],
 )
 def test_an_excerpt_is_fenced_by_the_language_of_its_first_file(name: str, language: str) -> None:
     assert f"\n```{language}\n" in write_pattern(make_pattern(body=make_body(files=(name, "z.go"))))

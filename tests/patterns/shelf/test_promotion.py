@@ -17,6 +17,7 @@ from pytest_tfgrpo.patterns.shelf.promotion import (
     PatternReview,
     decide,
     gone_lines,
+    measured,
     promotion_refusals,
 )
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
@@ -106,8 +107,9 @@ def test_only_a_person_decides(tmp_path: Path, event: Any) -> None:
     for agent in ("ada", "Ada ", "ADA"):
         with pytest.raises(PatternError, match="'ada' is an agent: it may comment"):
             decide(shelf, NAME, event, ADA, replace(REVIEW, agents={agent}))
-    with pytest.raises(PatternError, match="'tfgrpo' is an agent"):
-        decide(shelf, NAME, event, replace(ADA, by="tfgrpo"), REVIEW)
+    for by in ("tfgrpo", " TFGRPO "):
+        with pytest.raises(PatternError, match=f"'{by}' is an agent"):
+            decide(shelf, NAME, event, replace(ADA, by=by), REVIEW)
     with pytest.raises(PatternError, match=r"not among the approvers of learn\.toml: bo, cy"):
         decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("cy", "bo")))
     decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("ada",)))
@@ -142,6 +144,20 @@ def test_what_is_restored_passes_what_is_promoted(tmp_path: Path) -> None:
     with pytest.raises(PatternError, match="cannot be restored:\n  trial: "):
         decide(shelf, NAME, "restored", ADA, REVIEW)
     assert decide(shelf, NAME, "restored", ADA, replace(REVIEW, untested=True)).status is PatternStatus.ACTIVE
+
+
+def test_lines_that_are_gone_are_counted_and_three_of_them_named(tmp_path: Path) -> None:
+    pattern = make_pattern(body=make_body(excerpt="a = 1\nb = 2\nc = 3\nd = 4"))
+    (found,) = promotion_refusals(tmp_path, pattern, replace(REVIEW, untested=True))
+    assert found.startswith("excerpt: 4 of its lines are no longer in its files: ")
+    assert ("c = 3" in found, "d = 4" in found) == (True, False)
+
+
+def test_what_a_trial_measured_is_said_with_its_interval_and_its_scenarios() -> None:
+    trial = tried(make_pattern(), "harms").trial
+    assert trial is not None
+    assert measured(trial) == "+0.100 (+0.000 to +0.200) on 24 scenarios of 12 families"
+    assert measured(replace(trial, gain=None, high=None)) == "no gain on 24 scenarios of 12 families"
 
 
 def test_an_excerpt_is_looked_for_in_its_own_files(tmp_path: Path) -> None:

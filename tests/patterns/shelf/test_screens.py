@@ -16,6 +16,7 @@ BAD = [
     ("First run ! ` date ` there.", "run as a command"),
     ("Pass $ARGUMENTS to it.", "words of a user"),
     ("Pass ${ARGUMENTS} to it.", "words of a user"),
+    ("Pass ${CLAUDE_SKILL_DIR} to it.", "words of a user"),
     ("Pass $1 to it.", "words of a user"),
     ("Pass $1 to it.".replace("$", "\uff04"), "words of a user"),
     ("See @docs/secrets.txt for it.", "load a file"),
@@ -56,8 +57,12 @@ def test_every_field_is_screened(field: str) -> None:
 def test_every_section_is_screened(field: str, heading: str) -> None:
     pattern = make_pattern(body=make_body(**{field: "a = 1\nb = '@secrets.txt'"}))
     assert [fault.place for fault in SCREENS.refusals(pattern)] == [heading]
-    pattern = make_pattern(body=make_body(files=("@x",)))
-    assert [fault.place for fault in SCREENS.refusals(pattern)] == ["files"]
+    pattern = make_pattern(body=make_body(files=("@x", "shop.py", "@y")))
+    assert [fault.place for fault in SCREENS.refusals(pattern)] == ["files", "files"]
+
+
+def test_all_tags_are_screened() -> None:
+    assert [fault.place for fault in SCREENS.refusals(make_pattern(tags=("a", "@x")))] == ["tags"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +76,8 @@ def test_every_section_is_screened(field: str, heading: str) -> None:
         ("return <b>{x}</b>;", True),
         ("x = 1\n---\ny = 2", True),
         ("@package.json", False),
+        ("@server.pem", False),
+        ("@Package.JSON", False),
         ("@secrets.env\n", False),
         ("@src/secrets\ndef f(): ...", False),
         ("@open('@x')\ndef f(): ...", False),
@@ -114,3 +121,5 @@ def test_patterns_that_say_much_the_same_are_found() -> None:
     assert with_relations(other, [again]) == other
     derived = replace(again, parents=("p-00000000000a",))
     assert with_relations(derived, [make_pattern()]).parents == ("p-00000000000a", "p-0123456789ab")
+    known = replace(again, parents=("p-0123456789ab",))
+    assert with_relations(known, [make_pattern()]).parents == ("p-0123456789ab",)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +15,13 @@ from support.sweeps import make_run
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, LIBRARY, PATTERNS
+from pytest_tfgrpo.core.wire.stamp import combined_stamp
 from pytest_tfgrpo.launch.running import arun_launch
 from pytest_tfgrpo.learning.library.library import load_library, of, save_library
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternEvidence
+from pytest_tfgrpo.patterns.shelf.skill_text import skill_text
+from pytest_tfgrpo.patterns.trial import trial as module
+from pytest_tfgrpo.patterns.trial.skill_file import skill_overlay
 from pytest_tfgrpo.patterns.trial.trial import TrialPlan, TrialRuns, run_trial, trial_scenarios
 from pytest_tfgrpo.patterns.trial.verdict import verdict
 
@@ -104,8 +110,9 @@ def test_the_two_runs_differ_in_the_pattern_alone_and_share_what_you_allow(
     lessons = make_experience(1, id="kept"), make_experience(2, id="own", run_id="p-1")
     save_library(project / "old.json", of(lessons))
     settings = from_arguments({"actor": "python:trial_agent:solve"}, learning=False).with_values(
-        baseline="main", limit=3, record="x", concurrency=concurrency, library="old.json"
-    )
+        baseline="main", limit=3, record="x", concurrency=concurrency, library="old.json",
+        gates="strict", gate_min_mean=0.5,
+    )  # fmt: skip
     seen: list[Any] = []
 
     async def carry_out(launch: Any) -> Any:
@@ -120,7 +127,8 @@ def test_the_two_runs_differ_in_the_pattern_alone_and_share_what_you_allow(
     assert (before, after >= before, len(after)) == ({"kept"}, True, 2 if delivery == "prompt" else 1)
     for one, task in ((without, "without"), (with_it, "with")):
         assert (CONCURRENCY.of(one), PATTERNS.of(one), one.eval_rollouts) == (each, "none", 4)
-        assert {one.values.get(name) for name in ("baseline", "limit", "record")} == {None}
+        unset = ("baseline", "limit", "record", "gates", "gate_min_mean")
+        assert {one.values.get(name) for name in unset} == {None}
         assert (one.values["out"], one.values["task_id"]) == (str(project / "out" / "trial"), task)
 
 
@@ -177,3 +185,77 @@ def test_who_tries_again_until_it_helps_needs_more_to_show_it() -> None:
     assert [verdict(*runs, looks=looks).outcome for looks in (1, 2)] == ["helps", "inconclusive"]
     worse = [verdict(*runs[::-1], looks=looks).outcome for looks in (1, 2)]
     assert worse == ["harms", "harms"]
+
+
+def carried_out(project: Path, tried: Pattern, runs: Mapping[str, Any], **changes: Any) -> TrialRuns:
+    """Try a pattern where the two runs come out like these, by task."""
+
+    async def carry_out(launch: Any) -> Any:
+        return SimpleNamespace(run=runs[launch.settings.values["task_id"]])
+
+    return run_trial(plan(project, tried, **changes), {}, carry_out)
+
+
+def runs_of(after: Mapping[str, Sequence[float | None]]) -> dict[str, Any]:
+    before = {id_: [0.0] for id_ in after}
+    return {"without": make_run(None, before), "with": make_run(None, after, run_id="other")}
+
+
+def test_a_result_says_what_was_tried_when_and_on_what(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "utc_now", lambda: "noon")
+    known = pattern(stamp="5" * 64)
+    runs = runs_of({f"s{n}": [float(n < 6)] for n in range(10)})
+    looks: list[int] = [1, 2]
+    once = carried_out(project, known, runs, delivery="skill", looks=lambda: looks[0]).result
+    assert (once.outcome, once.tried_at, once.pattern_stamp) == ("helps", "noon", "5" * 64)
+    assert once.suite == combined_stamp({one.stamp for one in trial_scenarios(plan(project, known))})
+    assert carried_out(project, known, runs, delivery="skill", looks=lambda: looks[1]).result.outcome == (
+        "inconclusive"
+    )
+
+
+def test_rollouts_that_ended_with_an_error_carried_nothing(project: Path) -> None:
+    runs = runs_of({f"s{n}": [None if n < 4 else 1.0] for n in range(10)})
+    found = carried_out(project, pattern(), runs, delivery="skill")
+    assert (found.carried, found.rollouts) == (6, 10)
+
+
+def test_a_verdict_has_the_interval_around_its_gain_and_the_cost_of_both_runs() -> None:
+    runs = runs_of({f"s{n}": [float(n < 6)] for n in range(10)})
+    found = verdict(runs["without"], runs["with"])
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.6 < found.high
+    assert (found.gain, found.scenarios, found.cost_usd) == (0.6, 10, pytest.approx(0.02))
+
+
+def test_both_agents_have_the_other_active_patterns_and_one_has_that_on_trial(project: Path) -> None:
+    active = project / "shelf" / "active" / "other.md"
+    active.parent.mkdir(parents=True)
+    front = "id: p-2\nname: other\ndomain: general\npolarity: do\nlesson: Mind the gap."
+    active.write_text(f"---\n{front}\n---\n")
+    settings = from_arguments({"actor": "python:trial_agent:solve", "patterns": "shelf"}, learning=False)
+    seen: list[Any] = []
+
+    async def carry_out(launch: Any) -> Any:
+        library = load_library(Path(LIBRARY.of(launch.settings)))
+        seen.append({(lesson.summary32, lesson.polarity) for lesson in library.experiences})
+        raise SettingError("enough")
+
+    with pytest.raises(SettingError, match="enough"):
+        run_trial(plan(project, pattern("Guess.", polarity="avoid"), settings=settings), {}, carry_out)
+    other = ("Mind the gap.", "do")
+    assert seen == [{other}, {other, ("Guess.", "avoid")}]
+
+
+def test_a_skill_is_tried_on_scenarios_of_other_domains_too(project: Path) -> None:
+    assert len(trial_scenarios(plan(project, pattern(domain="dates"), delivery="skill"))) == 14
+
+
+def test_a_skill_lies_where_each_of_the_coding_agents_looks(tmp_path: Path) -> None:
+    found = skill_overlay(pattern(), tmp_path)
+    folders = (".agents/skills", ".claude/skills")
+    assert [one.name for one in found] == [f"{folder}/split-first/SKILL.md" for folder in folders]
+    assert {one.path.read_text() for one in found} == {skill_text(pattern())}
