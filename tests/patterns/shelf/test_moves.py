@@ -424,6 +424,8 @@ def test_files_of_one_name_are_named_all_of_them(tmp_path: Path) -> None:
         path.write_text(first.read_text())
     said = f"{first}: name: {NAME!r} is also that of {others[0]}, {others[1]}; take all but one away"
     assert said in lint(shelf, SCREENS)
+    with pytest.raises(PatternError, match="is also that of"):
+        require_fit(shelf, SCREENS)
 
 
 def test_an_excerpt_that_left_the_code_is_named_of_active_patterns_alone(tmp_path: Path) -> None:

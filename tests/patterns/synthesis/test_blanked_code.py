@@ -35,6 +35,10 @@ ASKED = "if _blank_asked():"
         ("class C:\n    def __init__(self):\n        self.x = 1\n", "return"),
         ("class C:\n    def __post_init__(self):\n        self.x = 1\n", "return"),
         ("class C:\n    def __delattr__(self, n):\n        self.x = 1\n", "return"),
+        ("class C:\n    def __setattr__(self, n, v):\n        self.x = 1\n", "return"),
+        ("class C:\n    def __set_name__(self, o, n):\n        self.x = 1\n", "return"),
+        ("class C:\n    def __init_subclass__(cls):\n        cls.x = 1\n", "return"),
+        ("class C:\n    def __del__(self):\n        self.x = 1\n", "return"),
         ("class C:\n    def __call__(self):\n        return 1\n", "return _blank_value"),
     ],
 )
@@ -56,7 +60,11 @@ def test_what_did_not_change_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "after", ["class C(B):\n    x = 1\n", "class C:\n    x = 2\n", "@d\nclass C:\n    x = 1\n"]
+    "after",
+    [
+        *("class C(B):\n    x = 1\n", "class C(metaclass=M):\n    x = 1\n", "class C:\n    x = 2\n"),
+        "@d\nclass C:\n    x = 1\n",
+    ],
 )
 def test_a_class_whose_head_or_values_changed_is_blanked_where_it_is_made(after: str) -> None:
     assert "_blank_class(C)" in blanked("class C:\n    x = 1\n", after)["m.py"]

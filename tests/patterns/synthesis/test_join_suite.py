@@ -11,6 +11,7 @@ from pytest_tfgrpo.harvest.suite.suite_files import (
     FixArchives,
     SuitePaths,
     digests,
+    tags_of,
     write_proof,
     write_scenario,
 )
@@ -44,7 +45,11 @@ def test_it_joins_once_with_all_its_files(tmp_path: Path, suite: Path) -> None:
     assert join_suite(tmp_path / "job", id_, suite)
     assert not join_suite(tmp_path / "job", id_, suite)
     assert names(suite) - {"harvest.jsonl"} == names(tmp_path / "job") - {"prompt.md"}
-    assert [row.id for row in read_log_of(suite).values()] == [id_]
+    (row,) = read_log_of(suite).values()
+    known = make_provenance(0)
+    assert (row.id, row.tests) == (id_, len(known.validation.fail_to_pass))
+    assert row.tags == tuple(tags_of(known))
+    assert row.committed_at == known.committed_at
     (suite / f"{id_}.scenario.yaml").unlink()
     assert not join_suite(tmp_path / "job", id_, suite), "a person took it out"
 

@@ -29,7 +29,10 @@ def proof_of(tmp_path, cart, test, base=None, **more):
     found = job.prove(text_tools(InlineRunner()))
     if found.status == "validated":
         (path,) = (job.folder / "provenance").glob("*.json")
-        assert read_provenance(path).validation.fail_to_pass == (f"{TEST}::test_new",)
+        known = read_provenance(path).validation
+        assert known.fail_to_pass == (f"{TEST}::test_new",)
+        assert {*known.messages} <= {f"{TEST}::test_new"}
+        assert {test for one in known.changes or () for test in one.fails} <= {f"{TEST}::test_new"}
     return found
 
 

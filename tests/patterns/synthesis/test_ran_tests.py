@@ -18,6 +18,7 @@ from pytest_tfgrpo.patterns.synthesis.ran_tests import read_command, written_com
         ("yarn run test", "", "web", None),
         ("npx vitest run a.test.ts", "vitest", "web", "web/a.test.ts"),
         ("jest", "jest", ".", None),
+        (" jest \n", "jest", ".", None),
         ("py.test -x", "pytest", ".", None),
         ("nox -s tests", "pytest", ".", None),
         ("poetry run pytest", "pytest", ".", None),

@@ -13,6 +13,9 @@ from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
 from pytest_tfgrpo.patterns.jobs.manifest import LearningStatus, RanCommand
+from pytest_tfgrpo.patterns.synthesis.captured_fix import read_prompt
+from pytest_tfgrpo.patterns.synthesis.ran_tests import read_command
+from pytest_tfgrpo.patterns.synthesis.recipe_sources import FoundCommand, found_commands, named_tests
 
 TEST = "web/a.test.js"
 BASE: dict[Any, Any] = {
@@ -104,6 +107,63 @@ def test_a_proven_job_of_the_same_folder_lends_its_last_good_command(job):
             advice = (job.folder / f"{found.scenario}.manual.md").read_text()
             assert f"Then sign it: `tfgrpo learn requeue {JOB} --scenario FILE --approver YOU" in advice
             assert "in the root of the repository" not in advice
+
+
+def test_of_earlier_jobs_of_a_repository_the_newest_come_first_also_for_an_attempt(job):
+    captured = replace(job.manifest.captured, files=("web/c.js",))
+    for name, day, command in (("1-old", 1, "vitest"), ("0-new", 3, "jest"), ("2-foreign", 4, "tox")):
+        folder = job.folder.parent / name
+        folder.mkdir()
+        (folder / "history.jsonl").write_text(json.dumps(to_wire(ran(command))) + "\n")
+        where = "/elsewhere" if name == "2-foreign" else captured.repository
+        there = replace(captured, created_at=f"2026-01-0{day}T00:00:00Z", repository=where)
+        other = replace(job.manifest, job_id=name, captured=there, status=LearningStatus.VALIDATED)
+        (folder / "manifest.json").write_text(json.dumps(to_wire(other)))
+    (job.folder / "manifest.json").write_text(
+        json.dumps(to_wire(replace(job.manifest, status=LearningStatus.VALIDATED)))
+    )
+    attempt = job.folder / "attempts" / "1"
+    attempt.mkdir(parents=True)
+    for folder in (job.folder, attempt):
+        found = [one.source for one in found_commands(job.manifest, folder, "")]
+        assert found == ["history of job 0-new, 1: jest", "history of job 1-old, 1: vitest"]
+
+
+def test_a_command_in_a_folder_without_a_manifest_is_of_the_project_around_it(job):
+    job.write(PROMPT, [ran("node --test ../b.test.js", cwd="web/lib")])
+    part = part_of(job)
+    assert (part.command.runner, part.command.folder) == ("node-test", "web")
+
+
+def test_where_no_folder_has_a_manifest_a_command_is_of_the_root(tmp_path):
+    base = {name: text for name, text in BASE.items() if not name.endswith(".json")}
+    job = CapturedJob(tmp_path, base, FIX)
+    job.write(PROMPT, [ran("node --test a.test.js", cwd="web")])
+    assert part_of(job).command.folder == "."
+
+
+@pytest.mark.parametrize("end", ["js", "mjs", "cjs", "ts", "tsx", "jsx", "mts"])
+def test_a_runner_of_python_runs_no_tests_of_javascript(tmp_path, end):
+    test = f"web/a.test.{end}"
+    base: dict[Any, Any] = {"web/a.js": "zero", test: "old web/a.js zero\n", "package.json": "{}"}
+    job = CapturedJob(tmp_path, base, {"web/a.js": "zero one", test: "has_one web/a.js one\n"})
+    job.write(PROMPT, [ran("jest"), ran("pytest")])
+    assert part_of(job).command.runner == "jest"
+
+
+def test_of_the_files_that_a_command_names_tests_that_are_there_are_run():
+    command = read_command("pytest tests/test_a.py a.py tests/test_gone.py tests/test_a.py::test_b")
+    assert command is not None
+    found = [FoundCommand(command=command, source="x")]
+    tree = frozenset({"tests/test_a.py", "a.py", "tests/test_c.py"})
+    assert named_tests(found, tree) == ("tests/test_a.py",)
+    assert named_tests([], tree) == ()
+
+
+def test_a_prompt_is_read_also_where_it_is_no_text(tmp_path):
+    assert read_prompt(tmp_path) == ""
+    (tmp_path / "prompt.md").write_bytes(b"Mend \xff.")
+    assert read_prompt(tmp_path) == "Mend \ufffd."
 
 
 def test_manifests_that_a_change_touches_add_set_up(tmp_path):

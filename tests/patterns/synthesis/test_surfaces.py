@@ -35,6 +35,18 @@ CONSOLE = "[options.entry_points]\nconsole_scripts =\n  Gone = away:main\n  Run 
         ),
         ({"a.py": "#!/bin/python\n", "b/c.py": SCRIPT}, "b/d.py", "python b/c.py", "b/c.py"),
         ({"a.py": "#!/bin/python\n", "b/c.py": ""}, "b/c.py", "python a.py", "a.py"),
+        (
+            {"tests/run.py": SCRIPT, "tests/test_x.py": SCRIPT, "a.py": SCRIPT},
+            "tests/b.py",
+            "python a.py",
+            "a.py",
+        ),
+        (
+            {"setup.cfg": CONSOLE, "shop.py": "", "src/shop.py": "", "src/x/b.py": "", "src/c.py": SCRIPT},
+            "src/x/b.py",
+            "python src/c.py",
+            "src/c.py",
+        ),
         ({"setup.cfg": CONSOLE, "shop/__init__.py": ""}, "x.py", "Run", "entry point Run = shop : main"),
         (
             {"a/x.py": SCRIPT, "a/b/y.py": SCRIPT, "c/z.py": SCRIPT},

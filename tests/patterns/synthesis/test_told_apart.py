@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_tfgrpo.patterns.synthesis.told_apart import CALLERS, TESTED, told_apart
+from pytest_tfgrpo.patterns.synthesis.told_apart import told_apart
+
+CALLERS = (
+    *("_getframe", "_getframemodulename", "_current_frames", "currentframe", "f_back"),
+    *("getouterframes", "extract_stack", "format_stack", "walk_stack"),
+)
+TESTED = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION", "_pytest")
 
 CART = b"def total(prices):\n    return 0\n\n\nclass Cart:\n    pass\n"
 
@@ -12,8 +18,8 @@ CART = b"def total(prices):\n    return 0\n\n\nclass Cart:\n    pass\n"
 @pytest.mark.parametrize(
     ("code", "found"),
     [
-        *((f"import sys\nx = sys.{name}\n", [f"`{name}`"]) for name in sorted(CALLERS)),
-        *((f"import os\nx = {name!r} in os.environ\n", [f"`{name}`"]) for name in sorted(TESTED)),
+        *((f"import sys\nx = sys.{name}\n", [f"`{name}`"]) for name in CALLERS),
+        *((f"import os\nx = {name!r} in os.environ\n", [f"`{name}`"]) for name in TESTED),
         ("from inspect import currentframe as f\n", ["`currentframe`"]),
         ("import shop.cart\nshop.cart.total = max\n", ["another `shop.cart.total`"]),
         ("import shop.cart as c\nc.total = max\n", ["another `c.total`"]),
