@@ -8,6 +8,8 @@ from support.captured import JOB, PROMPT, CapturedJob
 from support.repositories import remove_object
 from support.text_tests import TextRunner, text_tools
 
+from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
+from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance
 from pytest_tfgrpo.patterns.synthesis.prove import prove
 from pytest_tfgrpo.scoring.runners.protocol import RunProblem
@@ -106,3 +108,27 @@ def test_a_change_that_meddles_with_its_runner_is_refused(tmp_path, ran, reason)
     found = CapturedJob(tmp_path, BASE, FIX).prove(text_tools(run))
     assert (found.status, found.root_cause) == ("validation_failed", "test_failure")
     assert found.reason.startswith(reason)
+
+
+def test_tests_run_in_the_isolation_that_is_named(tmp_path):
+    runner, seen = TextRunner(), set()
+
+    def run(request):
+        seen.add(request.isolation)
+        return runner(request)
+
+    job = CapturedJob(tmp_path, BASE, FIX)
+    assert job.prove(text_tools(run), isolation="none").status == "validated"
+    assert seen == {"none"}
+
+
+def test_a_reviewed_recipe_says_which_files_are_tests(tmp_path):
+    test = "checks/a.txt"
+    job = CapturedJob(
+        tmp_path, {**BASE, test: "old a.js zero\n"}, {"a.js": "zero one", test: "new a.js one\n"}
+    )
+    known = RecipeKnowledge(reviewed=parse_recipes('[folder."."]\ntests = ["checks/*.txt"]\n'))
+    found = job.prove(text_tools(TextRunner()), knowledge=known)
+    assert found.status == "validated"
+    validation = read_provenance(job.folder / "provenance" / f"{found.scenario}.json").validation
+    assert validation.fail_to_pass == (f"{test}::new",)
