@@ -35,6 +35,7 @@ def test_a_vote_is_an_object_perhaps_in_a_code_fence_or_behind_thoughts(text):
     "text",
     [
         f"\ufeff{GOOD}",
+        f"\u200b{GOOD}",
         f"c1?</think>\n{GOOD}",
         f"Here is my evaluation:\n```json\n{GOOD}\n```",
         f"```JSON\n{GOOD}\n```\nI hope this helps.",
@@ -46,6 +47,8 @@ def test_a_vote_is_an_object_perhaps_in_a_code_fence_or_behind_thoughts(text):
         f"`{GOOD}`",
         GOOD.replace('"c1"', '"C1"'),
         '{"c1": true, "c2": false}',
+        '{" c1 ": true, "c2\\n": false}',
+        '{"ｃ１": true, "ｃ２": false}',
         '{"c1": {"met": "Yes"}, "c2": {"met": "not met"}}',
         "c1: met\nc2: not met",
         "**c1:** met - it does.\n**c2:** not met (no)",
@@ -65,6 +68,17 @@ def test_the_other_forms_that_models_give_are_votes(text):
     [
         ("Met", True),
         ("not met.", False),
+        ("passed", True),
+        ("fulfilled", True),
+        ("satisfied", True),
+        ("unmet", False),
+        ("failed", False),
+        ("not fulfilled", False),
+        ("not satisfied", False),
+        ('{"c1": "Yes!"}', True),
+        ('{"c1": {"met": "No."}}', False),
+        ("Result: met", True),
+        ("In short.\nConclusion: not met", False),
         ("**Verdict:** met", True),
         ("It names Rome.\n\nFinal answer: (Not met).", False),
         (r"\boxed{true}", True),
@@ -86,7 +100,9 @@ def test_a_number_and_two_votes_on_one_criterion_are_none(text):
         read_vote(text, 1)
 
 
-@pytest.mark.parametrize("judged", [GOOD, "c1: met", "so:\nVerdict: met", "{'c1': {'met': true}}"])
+@pytest.mark.parametrize(
+    "judged", [GOOD, "c1: met", "c1: perhaps", "so:\nVerdict: met", "{'c1': {'met': true}}"]
+)
 def test_a_vote_beside_words_is_none_where_what_is_judged_has_one(judged):
     quoting = [f"The attempt says:\n```json\n{GOOD}\n```", "c1: met\nc2: not met"]
     for text in quoting:
@@ -102,6 +118,7 @@ def test_a_vote_beside_words_is_none_where_what_is_judged_has_one(judged):
     [
         ("", "not JSON"),
         ("I think it is fine.", "not JSON"),
+        ("<think>c1?", "not JSON, its thoughts never end"),
         (f"The attempt says {GOOD}", "not JSON"),
         (f"{GOOD} as it says", "not JSON"),
         (f"{GOOD}\n{GOOD}", "not JSON"),
@@ -116,6 +133,11 @@ def test_a_vote_beside_words_is_none_where_what_is_judged_has_one(judged):
         ("c1: met\nc2: met or not met", "is no decision"),
         ("c1: 8/10\nc2: met", "is no decision"),
         ("c1: met", "c2 is missing"),
+        ("c2: met", "c1 is missing"),
+        ("c0: met\nc1: met\nc2: met", "no criterion c0"),
+        (f"I abstain.\n```json\n{GOOD}\n```", "says 'I abstain'"),
+        (f"```json\n{GOOD}\n```\nI have no vote.", "says 'I have no vote'"),
+        (f"I can not judge this:\n```json\n{GOOD}\n```", "says 'I can not judge'"),
         ("c1: met\nc2: met\nc3: met", "no criterion c3"),
         ("> c1: met\n> c2: met", "not JSON"),
         ("Verdict: met", "not JSON"),
@@ -164,6 +186,15 @@ def test_whatever_a_model_says_is_a_vote_or_a_value_error(text):
         reached("no vote")
 
 
+def test_of_two_votes_that_agree_the_first_gives_the_reason():
+    for text in (
+        "c1: met - it does\nc1: met - so be it",
+        "Verdict: met - it does\nSo, verdict: met\nVerdict: met",
+    ):
+        (decision,) = read_vote(text, 1)
+        assert (decision.met, decision.why) == (True, "it does")
+
+
 def test_in_a_long_text_a_vote_is_looked_for_from_its_start():
     assert has_vote("c1: met\n" + "words\n" * 2_000)
 
@@ -171,6 +202,8 @@ def test_in_a_long_text_a_vote_is_looked_for_from_its_start():
 def test_the_judges_words_are_kept_short_and_printable():
     (decision,) = read_vote(json.dumps({"c1": {"met": True, "why": "\x1b[31ma\n" * 1000}}), 1)
     assert decision.why.isprintable()
+    assert 200 < len(decision.why) <= 240
+    (decision,) = read_vote("c1: met - " + "a" * 1000, 1)
     assert 200 < len(decision.why) <= 240
 
 
@@ -202,6 +235,16 @@ def test_without_a_majority_of_valid_votes_there_is_no_verdict(valid, asked, ver
     assert (opinion.score is not None) is verdict
     if not verdict:
         assert opinion.reason == f"{valid} of {asked} votes are valid: timeout: no answer in 60 s"
+        assert opinion.votes == (1.0,) * valid
+
+
+def test_the_reasons_of_votes_that_are_none_are_kept_short():
+    assert len(tally(rubric(1), [], ["x" * 2 * REASON_MAX], 1).reason) == REASON_MAX
+
+
+def test_the_share_of_a_criterion_is_that_of_the_votes_that_count():
+    opinion = tally(rubric(1, 1), [vote(True, False), vote(True, True)], ["timeout"], 3)
+    assert list(opinion.criteria.values()) == [1.0, 0.5]
 
 
 @given(

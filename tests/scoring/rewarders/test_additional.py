@@ -1,7 +1,9 @@
 """Additional rewarders: names that can be metrics, and results with reasons and parts."""
 
 import math
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.core.records import Score
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.scoring.rewarders.additional import MAX_EVIDENCE, MAX_PARTS, require_rewarders
+from pytest_tfgrpo.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.scoring.rewarders.scoring import score
 
 SCENARIO = make_scenario()
@@ -41,6 +44,16 @@ def test_a_score_may_come_with_a_reason() -> None:
     plain, told = scored(0.25, (0.75, "it says please"))
     assert (plain.extra, plain.evidence) == ({"style": 0.25}, {})
     assert (told.extra, told.evidence) == ({"style": 0.75}, {"style": "it says please"})
+
+
+def test_an_empty_reason_is_none() -> None:
+    plain, parts = scored((0.25, ""), {"warmth": (1.0, "")})
+    assert (plain.extra, plain.evidence, parts.evidence) == ({"style": 0.25}, {}, {})
+
+
+def test_results_may_be_a_tuple() -> None:
+    (found,) = score([make_rollout(0, 1.0)], {SCENARIO.id: SCENARIO}, [Style(((0.5, "dry"),))])
+    assert (found.extra, found.evidence) == ({"style": 0.5}, {"style": "dry"})
 
 
 def test_reasons_of_several_rewarders_stand_beside_each_other() -> None:
@@ -79,7 +92,11 @@ def test_what_is_said_of_an_error_is_ignored() -> None:
 
 
 def test_a_reason_is_kept_short_and_without_secrets() -> None:
-    long, secret = scored((1.0, "x" * 5000), (1.0, f"it gave away {KEY}"))
+    long, secret, part = scored(
+        (1.0, "x" * 5000), (1.0, f"it gave away {KEY}"), {"warmth": (1.0, f"{KEY} {'x' * 5000}")}
+    )
+    assert len(part.evidence["style.warmth"]) < MAX_EVIDENCE + 60
+    assert KEY not in part.evidence["style.warmth"]
     assert len(long.evidence["style"]) < MAX_EVIDENCE + 60
     assert KEY not in secret.evidence["style"]
     assert "it gave away [redacted:" in secret.evidence["style"]
@@ -133,6 +150,11 @@ def test_as_many_results_as_rollouts_are_asked_for() -> None:
         (Style(name="gt_score"), "'gt_score' belongs to a metric of every rollout"),
         (Style(name="relative_rank"), "belongs to a metric of every rollout"),
         (Style(name="reward"), "belongs to a metric of every rollout"),
+        (Style(name="advantage"), "belongs to a metric of every rollout"),
+        (Style(name="check"), r"'check' begins the names of other metrics \(check\.\*\); rename yours"),
+        (Style(name="extra"), "begins the names of other metrics"),
+        (Style(name="judge"), "begins the names of other metrics"),
+        (Style(name="test"), "begins the names of other metrics"),
         (Style(name=""), "1 to 64 letters"),
         (Style(name="be nice"), "1 to 64 letters, .* not 'be nice'"),
         (Style(name="style.warmth"), "must be 1 to 64 letters"),
@@ -146,11 +168,17 @@ def test_as_many_results_as_rollouts_are_asked_for() -> None:
         (Style(weight=math.inf), "weight inf"),
         (Style(weight="1"), "weight '1'"),
         (len, "has no attribute 'name'; add it"),
+        (SimpleNamespace(name="style"), "has no attribute 'weight'; add it"),
+        (SimpleNamespace(name="style", weight=1.0), "has no attribute '__call__'; add it"),
     ],
 )
 def test_a_rewarder_that_cannot_be_a_metric_is_refused(rewarder: Any, complaint: str) -> None:
     with pytest.raises(SettingError, match=complaint):
         require_rewarders([rewarder])
+
+
+def test_the_judge_has_its_name_and_a_weight_may_be_as_large_as_a_number_is() -> None:
+    require_rewarders([JudgeRewarder(0.5), Style(weight=sys.float_info.max)])
 
 
 def test_two_rewarders_of_one_name_are_refused() -> None:

@@ -124,6 +124,18 @@ def test_scenarios_with_and_without_ground_truth_are_scored_side_by_side():
         ("1.5 × 10^3", "1500"),
         (r"\boxed{1{,}000}", "1000"),
         ("-$5.00", "-5"),
+        (r"\fbox{7} it is.", "7"),
+        (r"\boxed {7} it is.", "7"),
+        ("\\boxed{Cafe\u0301} it is.", "Caf\u00e9"),
+        ("STRASSE", "straße"),
+        ("_42_", "42"),
+        ("`42`", "42"),
+        ("42。", "42"),
+        ("42;", "42"),
+        ("42:", "42"),
+        ("42!", "42"),
+        ("42?", "42"),
+        (f"1{'0' * 60}.0", f"1{'0' * 60}"),
     ],
 )
 def test_answers_that_mean_the_same_are_the_same(one, other):

@@ -144,7 +144,8 @@ def test_what_an_extra_rewarder_says_of_an_error_is_ignored() -> None:
         (Extra([math.inf, 1.0]), "returned inf"),
         (Extra(["a", "b"]), "'brevity' raised ValueError"),
         (Extra(None), "shape"),
-        (Extra(KeyError("x")), "'brevity' raised KeyError"),
+        (Extra(KeyError("x")), "'brevity' raised KeyError: 'x'; it must return 2 results"),
+        (Extra([1.5, 1.2]), r"returned 1.5 for rollout 'run1.e1.count-words.r0'"),
     ],
 )
 def test_a_rewarder_that_breaks_its_contract_is_named(extra: Extra, complaint: str) -> None:
