@@ -20,6 +20,11 @@ def test_exact_compares_the_whole_answer(judge, answer, params, passed):
     assert judge("exact", answer, value="3", **params).passed is passed
 
 
+def test_white_space_around_the_expected_text_does_not_count_either(judge):
+    assert judge("exact", "3", value=" 3\n").passed
+    assert not judge("exact", "3", value=" 3\n", strip=False).passed
+
+
 def test_exact_tells_letters_apart_unless_told_not_to(judge):
     assert not judge("exact", "STRASSE", value="straße").passed
     assert judge("exact", "STRASSE", value="straße", ignore_case=True).passed
@@ -37,6 +42,15 @@ def test_contains_wants_the_value_or_all_values(judge):
     assert judge("contains", "red and blue", values=["red", "blue"]).passed
     result = judge("contains", "red and blue", values=["red", "green"])
     assert result.reason == "expected to find 'green' in 'red and blue'"
+    assert not judge("contains", "red and blue", values=["red", "blue", "green"]).passed
+    assert not judge("contains", "42\u00a0km", values=["42 km", "43 km"]).passed
+
+
+def test_of_many_values_that_are_absent_the_first_five_are_named(judge):
+    reason = judge("contains", "x", values=list("abxcdefg")).reason
+    assert reason == "expected to find 'a', 'b', 'c', 'd', 'e' in 'x'"
+    quoted = judge("contains", "don’t", values=["don't", "other"]).reason
+    assert quoted.endswith("differ only in the form of quotation marks, apostrophes or dashes")
 
 
 @given(
@@ -50,7 +64,7 @@ def test_every_way_python_writes_a_number_is_read_back(number, frame):
 @pytest.mark.parametrize(
     ("answer", "params", "passed"),
     [
-        ("100", {}, True), ("100.00000001", {}, True), ("100.1", {}, False),
+        ("100", {}, True), ("100.00000001", {}, True), ("100.0000005", {}, False), ("100.1", {}, False),
         ("100.1", {"abs_tol": 0.2}, True), ("99.9", {"abs_tol": 0.2}, True), ("101", {"rel_tol": 0.01}, True),
         ("101.1", {"rel_tol": 0.01}, False), ("105", {"rel_tol": 0.01, "abs_tol": 5}, True),
         ("150", {"rel_tol": 0.5}, True), ("190", {"rel_tol": 0.5}, False), ("50", {"rel_tol": 0.5}, True),
@@ -60,6 +74,11 @@ def test_every_way_python_writes_a_number_is_read_back(number, frame):
 def test_a_number_passes_within_the_larger_tolerance(judge, answer, params, passed):
     assert judge("number", answer, value=100, **params).passed is passed
     assert judge("number", f"-{answer}", value=-100, **params).passed is passed
+
+
+def test_a_number_that_is_too_far_off_is_told_with_its_tolerance(judge):
+    reason = judge("number", "it is 103", value=100, abs_tol=2).reason
+    assert reason == "expected 100 within 2, got 103.0 as the last number"
 
 
 def test_a_number_that_cannot_be_read_for_certain_gets_no_credit_nor_does_its_opposite(judge):
@@ -75,6 +94,8 @@ def test_a_number_that_cannot_be_read_for_certain_gets_no_credit_nor_does_its_op
 def test_a_number_too_large_for_arithmetic_is_refused_when_loaded(load):
     with pytest.raises(ScenarioError, match="is too large for a number"):
         load("number", value=10**400)
+    with pytest.raises(ScenarioError, match=r"#/checks/0/abs_tol: .* is too large for a number"):
+        load("number", value=1, abs_tol=10**400)
 
 
 @pytest.mark.parametrize(

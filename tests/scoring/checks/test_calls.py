@@ -118,6 +118,14 @@ def failing(name, **arguments):
     return make_frame(name, input=arguments, error="no such page")
 
 
+def test_of_many_calls_twenty_are_shown_on_each_side(judge):
+    names = [f"t{n}" for n in range(25)]
+    result = judge("tool_calls", frames=frames(*names), calls=calls(*names[::-1]))
+    wanted = ", ".join(names[:4:-1])
+    got = ", ".join(f"{name} {{}}" for name in names[:20])
+    assert result.reason == f"expected calls (in_order) [{wanted}], got [{got}]"
+
+
 def test_a_call_can_be_asked_to_have_ended_well_or_in_an_error(judge):
     wanted = [{"name": "search", "status": "error"}, {"name": "search", "status": "ok"}]
     assert judge("tool_calls", frames=[failing("search"), *frames("search")], calls=wanted).passed
@@ -130,6 +138,8 @@ def test_a_forbidden_call_fails_whatever_else_was_called(judge):
     assert judge("tool_calls", frames=frames("search", "delete"), forbidden=forbidden).passed
     result = judge("tool_calls", frames=[*frames("search"), *frames("delete", all=True)], forbidden=forbidden)
     assert result.reason == "delete {'all': True} is forbidden, and was called 1 time"
+    forbidden = [{"name": "rm"}, *forbidden]
+    assert not judge("tool_calls", frames=frames("delete", all=True), forbidden=forbidden).passed
 
 
 def test_only_allowed_tools_may_be_called(judge):
@@ -137,6 +147,8 @@ def test_only_allowed_tools_may_be_called(judge):
     result = judge("tool_calls", frames=frames("search", "rm"), allowed=["search"])
     assert result.reason == "called 'rm', allowed are ['search']"
     assert not judge("tool_calls", frames=frames("search"), allowed=[]).passed
+    many = judge("tool_calls", frames=frames(*"gfedcba"), allowed=["g"])
+    assert many.reason == "called 'a', 'b', 'c', 'd', 'e', allowed are ['g']"
 
 
 def test_the_number_of_calls_has_bounds(judge):
@@ -144,6 +156,8 @@ def test_the_number_of_calls_has_bounds(judge):
     assert (
         judge("tool_calls", frames=frames("a"), min=2).reason == "expected at least 2 calls of tools, got 1"
     )
+    result = judge("tool_calls", frames=frames("a", "b"), min=1, max=1)
+    assert result.reason == "expected at most 1 calls of tools, got 2"
     assert judge("tool_calls", frames=frames("a"), max=0).reason == "expected at most 0 calls of tools, got 1"
 
 

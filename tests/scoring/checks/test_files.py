@@ -2,6 +2,9 @@
 
 import os
 
+import pytest
+
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 
@@ -11,6 +14,7 @@ def test_a_golden_text_is_compared_line_by_line_whatever_the_line_ends(judge, fo
     for written, reason in [
         (b"one\ntwo\n", ""),
         (b"one\r\ntwo\r\n", ""),
+        (b"one\rtwo\r", ""),
         (b"\xef\xbb\xbfone\ntwo\n", ""),
         (b"one\nTwo\n", "'out.txt' line 2: expected 'two', got 'Two'"),
         (b"one\ntwo", "'out.txt': expected 3 lines, got 2"),
@@ -34,6 +38,35 @@ def test_a_large_golden_text_is_compared_too(judge, folder, workspace):
     assert judge("file", path="out.txt", golden="golden.txt").passed
     (workspace / "out.txt").write_text("line\n" * 49_999)
     assert not judge("file", path="out.txt", golden="golden.txt").passed
+
+
+def test_the_line_is_named_far_into_a_golden_text(judge, folder, workspace):
+    (folder / "golden.txt").write_text("line\n" * 19_000)
+    (workspace / "out.txt").write_text("line\n" * 18_000 + "end\n" + "line\n" * 999)
+    reason = judge("file", path="out.txt", golden="golden.txt").reason
+    assert reason == "'out.txt' line 18001: expected 'line', got 'end'"
+
+
+def test_lines_of_a_golden_text_are_answers_without_the_space_around_them(load, folder):
+    (folder / "golden.txt").write_text("\n  one\n\ttwo \none\n")
+    assert KINDS["file"].answers(load("file", path="out.txt", golden="golden.txt")) == ("one", "two")
+    (folder / "golden.txt").write_text("".join(f"line {n}\n" for n in range(1_500)))
+    known = KINDS["file"].answers(load("file", path="out.txt", golden="golden.txt"))
+    assert known == tuple(f"line {n}" for n in range(1_000))
+    assert KINDS["file"].answers(load("file", path="out.txt", contains="x")) == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("params", "key"),
+    [
+        ({"path": "../out.txt", "contains": "x"}, "path"),
+        ({"path": "out.txt", "golden": "none.txt"}, "golden"),
+        ({"path": "out.txt", "golden": "../none.txt"}, "golden"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_by_its_key(load, params, key):
+    with pytest.raises(ScenarioError, match=f"#/checks/0/{key}: "):
+        load("file", **params)
 
 
 def test_a_golden_file_is_known_by_its_stamp(load, folder):
@@ -61,6 +94,7 @@ def test_a_missing_file_gives_no_credit(judge):
 def test_bytes_are_not_text(judge, workspace):
     (workspace / "out").write_bytes(b"\xff")
     assert judge("file", path="out", contains="x").reason == "'out' is not UTF-8 text"
+    assert judge("file", path="out", contains="x", **{"not": True}).credit == 0
 
 
 def test_no_link_leads_out_of_the_workspace(judge, workspace, tmp_path):
@@ -90,6 +124,8 @@ def test_a_pipe_a_folder_and_a_huge_file_give_no_credit(judge, workspace):
         "'folder' is not a regular file",
         "'huge' has 10000001 bytes, more than 10000000",
     ]
+    for name in ("pipe", "folder", "huge"):
+        assert judge("file", path=name, contains="x", **{"not": True}).credit == 0
 
 
 def test_a_file_in_place_of_a_folder_gives_no_credit(judge, workspace):

@@ -39,6 +39,10 @@ def test_a_fence_is_one_only_where_the_answer_is_not_json_itself(answer, value):
     "answer",
     [
         '\ufeff{"a": 1}',
+        '\u200b{"a": 1}\u200b',
+        '```json\n\ufeff{"a": 1}\n```',
+        '```py\n{"a": 0}\n```\n```js\n{"a": 1}\n```',
+        '```jsonc\n{"a": 1}\n```\n```\n{"a": 0}\n```',
         '```JSON\n{"a": 1}\n```',
         '~~~json\n{"a": 1}\n~~~',
         'Here: ```json {"a": 1}``` as asked',
@@ -145,6 +149,7 @@ def test_further_keys_do_not_matter(wanted, more):
         (False, 0, "expected False, got 0"),
         (0.3, 0.1 + 0.2, None),
         (0.3, 0.31, "expected 0.3, got 0.31"),
+        (0.3, 0.300000002, "expected 0.3, got 0.300000002"),
         (0.3, 0.30000001, "expected 0.3, got 0.30000001"),
         (None, 0, "expected None, got 0"),
         ({}, [], "expected {}, got []"),
@@ -183,6 +188,11 @@ SCHEMA = {
         ('{"n": 1, "tree": [[], [[]]]}', ""),
         ("{}", "answer: missing key 'n'"),
         ('{"n": "1"}', "/n: '1' is not of type integer"),
+        ('{"n": "1", "tree": 2}', "/n: '1' is not of type integer"),
+        (
+            '```json\n{}\n```\n```json\n{"n": 0.5}\n```',
+            "/n: 0.5 is not of type integer (in the last of 2 blocks of code)",
+        ),
         ('{"n": 1, "tree": [[], [1]]}', "/tree/1/0: 1 is not of type array"),
     ],
 )

@@ -69,6 +69,10 @@ def test_only_checks_of_files_programs_and_plugins_may_look_at_the_workspace():
     assert not may_look([], KINDS)
 
 
+def test_checks_of_what_a_conversation_leaves_stand_at_its_end():
+    assert {name for name, kind in KINDS.items() if not kind.after_turn} == {"file", "command", "tests"}
+
+
 def test_only_quick_checks_of_the_answer_do_without_a_thread():
     assert {name for name in KINDS if not is_blocking([Check(kind=name)], KINDS)} == {
         "exact",
