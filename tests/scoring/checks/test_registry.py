@@ -1,9 +1,12 @@
 """The table of check kinds, and how broken checks are told from checks that did not pass."""
 
 import threading
+from dataclasses import replace
 
 import pytest
+from support.builders import make_frame
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Task
@@ -156,3 +159,47 @@ def test_checks_that_need_a_thread_are_not_begun_without_one(tmp_path):
             [Check(kind="own"), Check(kind="command")], context(tmp_path), {**KINDS, "own": own}, at_once=True
         )
     assert not begun
+
+
+def test_a_check_of_a_turn_sees_what_the_agent_did_in_it_and_names_it(tmp_path):
+    frames = (
+        make_frame("user", kind=USER, output="hello"),
+        make_frame("search", latency_ms=100.0),
+        make_frame("user", kind=USER, input="one", output="and now?"),
+        make_frame("open", latency_ms=20.0),
+        make_frame("open", latency_ms=30.0),
+    )
+    talk = replace(context(tmp_path, "two"), frames=frames, latency_ms=900.0)
+
+    def reasons(kind, params, **changes):
+        checks = [Check(kind=kind, params=params, turn=turn, **changes) for turn in (1, 2, 3, None)]
+        return [result.reason for result in evaluate(checks, talk, KINDS)]
+
+    gone = "turn 3 was not reached"
+    assert reasons("exact", {"value": "one"}) == [
+        "",
+        "turn 2: expected 'one', got 'two'",
+        gone,
+        "expected 'one', got 'two'",
+    ]
+    assert reasons("tool_calls", {"allowed": ["open"]}) == [
+        "turn 1: called 'search', allowed are ['open']",
+        "",
+        gone,
+        "called 'search', allowed are ['open']",
+    ]
+    assert reasons("limits", {"latency_ms": 60}) == [
+        "turn 1: took too much: latency_ms 100 of at most 60",
+        "",
+        gone,
+        "took too much: latency_ms 900 of at most 60",
+    ]
+
+
+def test_the_opposite_of_a_part_is_the_rest_and_says_what_was_found(tmp_path):
+    def part(check, context):
+        return CheckResult(kind="own", weight=1.0, credit=0.25, reason="a quarter")
+
+    (found,) = evaluate([Check(kind="own", negated=True)], context(tmp_path), kind_of(part))
+    assert (found.kind, found.credit) == ("not own", 0.75)
+    assert found.reason == "expected not own {}: a quarter"
