@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_experience, make_scenario
-from support.sweeps import SETTINGS, evenly, make_run
+from support.sweeps import SETTINGS, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Run
@@ -161,3 +161,153 @@ def test_failures_of_the_optimizer_are_counted_and_warned_about() -> None:
     assert found["library"]["failures"] == {"call": 1, "malformed": 2}
     assert found["warnings"] == ["failed in learning: call 1, malformed 2"]
     assert report(RUN)["library"]["failures"] == {}
+
+
+def refusal(code: str, text: str = "Count.", reason: str = "") -> Refusal:
+    operation = Operation(kind="add", experience=make_experience(summary32=text))
+    return Refusal(operation=operation, code=code, reason=reason)
+
+
+def epochs(*revisions: Revision) -> Run:
+    run = make_run(train={"t": [1, 0]})
+    (result,) = run.phases
+    return replace(
+        run,
+        phases=tuple(
+            replace(result, phase=replace(result.phase, epoch=revision.epoch), revision=revision)
+            for revision in revisions
+        ),
+    )
+
+
+def test_what_was_learned_is_summed_over_all_epochs() -> None:
+    found = report(
+        epochs(
+            Revision(
+                epoch=1,
+                library=Library(),
+                informative_groups=1,
+                lesson_groups=2,
+                failures={"call": 1},
+                refused=(refusal("leak"),),
+            ),
+            Revision(
+                epoch=2,
+                library=Library(),
+                informative_groups=4,
+                lesson_groups=8,
+                failures={"call": 2, "malformed": 1},
+                refused=(refusal("leak"), refusal("duplicate")),
+            ),
+        )
+    )["library"]
+    assert (found["groups"], found["informative_groups"], found["lesson_groups"]) == (2, 5, 10)
+    assert found["refused"] == {"duplicate": 1, "leak": 2}
+    assert found["failures"] == {"call": 3, "malformed": 1}
+
+
+def test_a_refused_lesson_is_listed_once_with_its_first_epoch_and_repetitions_last() -> None:
+    first = Revision(epoch=2, library=Library(), refused=(refusal("duplicate", "A."), refusal("leak", "B.")))
+    more = (refusal("leak", "B."), refusal("leak", "B.", "also"), refusal("leak", "C."), refusal("cap", "B."))
+    rows = report(epochs(first, Revision(epoch=3, library=Library(), refused=more)))["library"]["refusals"]
+    assert [tuple(row.values()) for row in rows] == [
+        ("leak", "B.", "", 2, 2),
+        ("leak", "B.", "also", 3, 1),
+        ("leak", "C.", "", 3, 1),
+        ("cap", "B.", "", 3, 1),
+        ("duplicate", "A.", "", 2, 1),
+    ]
+
+
+def test_refused_lessons_are_shown_short_without_secrets_and_at_most_twenty() -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    many = [refusal("leak", f"Lesson {n}.") for n in range(25)]
+    refused = (refusal("secret", f"Use {key}.", f"it has {key}"), refusal("cap", "word " * 400), *many)
+    rows = report(trained(Revision(epoch=1, library=Library(), refused=refused)))["library"]["refusals"]
+    assert len(rows) == 20
+    assert key not in json.dumps(rows)
+    assert rows[0]["text"].startswith("Use [redacted:")
+    assert rows[0]["reason"].startswith("it has [redacted:")
+    assert 500 < len(rows[1]["text"]) < 700
+    assert "refusals" not in report(RUN)["library"]
+
+
+def test_errors_of_either_sweep_are_also_told_as_0() -> None:
+    for before, after in (([1, None], [1, 1]), ([1, 1], [1, None])):
+        gain = report(make_run({"a": before}, {"a": after}))["gain"]
+        assert gain["difference"] == 0
+        assert gain["errors_as_zero"]["difference"] == (0.5 if None in before else -0.5)
+
+
+def test_the_control_says_when_the_baseline_sweep_ran() -> None:
+    run = make_run({"a": [0]}, {"a": [1]})
+    assert report(run)["gain"]["control"] == {"asked": "concurrent", "shared": 0, "drift": None}
+    before = replace(run.phases[0], phase=replace(run.phases[0].phase, concurrent=False))
+    assert report(replace(run, phases=(before, *run.phases[1:])))["gain"]["control"]["asked"] == "early"
+
+
+def test_losses_within_the_spread_of_a_scenario_come_last_and_are_marked() -> None:
+    before = {"wild": [1, 1, 1, 0, 0, 0], "small": [1] * 6}
+    after = {"wild": [1, 0, 0, 0, 0, 0], "small": [0.9] * 6}
+    rows = report(make_run(before, after))["regressions"]
+    assert [(row["scenario"], row["flaky"]) for row in rows] == [("small", False), ("wild", True)]
+
+
+def with_dev(*sweeps: dict[str, Any]) -> Run:
+    """Return a run whose training epoch has these sweeps of the dev split."""
+    known = (make_scenario("t", stamp="1" * 64), make_scenario("d", split="dev", stamp="2" * 64))
+    run = make_run(train={"t": [1, 0]}, scenarios=known)
+    dev = tuple(group for one in sweeps for group in make_result(one, mode="dev", scenarios=known).groups)
+    return replace(run, phases=(replace(run.phases[0], dev=dev),))
+
+
+def test_a_dev_scenario_has_the_mean_of_its_last_sweep_and_its_faults_are_counted() -> None:
+    found = report(with_dev({"d": [0, 0]}, {"d": [1, None]}))
+    (row,) = [scenario for scenario in found["scenarios"] if scenario["id"] == "d"]
+    assert row["epochs"] == [{"epoch": 1, "mode": "dev", "mean": 1.0, "n": 1, "errors": 1}]
+    assert found["faults"] == {"errors": {"provider": 1}, "failed": {}}
+
+
+def test_only_scenarios_that_ran_are_told_as_estimates() -> None:
+    known = estimated("judge", "judge").scenarios
+    run = make_run(train={"s0": [1, 0]}, scenarios=known)
+    assert report(run)["warnings"][0].startswith("the scores of 1 train scenario are estimates")
+
+
+@pytest.mark.parametrize(("truth", "row"), [("judge", [1, 1]), ("majority", [None, None])])
+def test_only_answers_that_could_not_vote_are_counted_as_such(truth: str, row: list[Any]) -> None:
+    run = estimated(truth)
+    run = make_run(train={"s0": row}, scenarios=run.scenarios)
+    (group,) = run.phases[0].groups
+    unscored = tuple(replace(s, gt_score=None, reward=None) for s in group.scores)
+    phase = replace(run.phases[0], groups=(replace(group, scores=unscored),))
+    found = report(replace(run, phases=(phase,)))["warnings"]
+    assert not any("could vote" in warning for warning in found)
+
+
+def test_why_a_phase_ended_is_said_once() -> None:
+    run = make_run(final=evenly(2, [1]))
+    silent = replace(run.phases[0], status="aborted")
+    assert "epoch2-eval is aborted" in report(replace(run, reason="stopped", phases=(silent,)))["warnings"]
+    stopped = replace(run.phases[0], status="aborted", reason="stopped")
+    found = report(replace(run, status="aborted", reason="stopped", phases=(stopped,)))
+    assert not any("is aborted" in warning for warning in found["warnings"])
+
+
+def test_a_fault_without_words_of_its_own_is_unknown() -> None:
+    run = make_run(final={"a": [None, -1]})
+    (group,) = run.phases[0].groups
+    mute = replace(group, rollouts=tuple(replace(rollout, failure=None) for rollout in group.rollouts))
+    found = report(replace(run, phases=(replace(run.phases[0], groups=(mute,)),)))
+    assert found["faults"] == {"errors": {"unknown": 1}, "failed": {"unknown": 1}}
+
+
+def test_findings_of_a_gate_hold_no_secret_and_every_named_gate_is_there() -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    verdict = judge(RUN, baseline=None, settings=SETTINGS)
+    first = replace(verdict.results[0], message=f"saw {key}", advice=f"drop {key}")
+    found = build(RUN, replace(verdict, strict=True, results=(first, *verdict.results[1:])))["gate"]
+    assert found is not None
+    assert found["strict"]
+    assert found["results"][0]["message"].startswith("saw [redacted:")
+    assert found["results"][0]["advice"].startswith("drop [redacted:")
