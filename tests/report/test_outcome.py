@@ -242,3 +242,167 @@ def test_equal_needs_both_readings_of_errors_and_the_level_of_all_looks() -> Non
         gain = build(looked(same, looks), None)["gain"]
         assert gain is not None
         assert gain["claim"]["equal_within"] == equal
+
+
+def plain(mean: float = 0.75, **changes: Any) -> dict[str, Any]:
+    """Return the report of a plain run of 4 tasks with this mean."""
+    value: Any = build(make_run(None, shares(4, 3)), None)
+    value["epochs"][0]["gt_score"] |= {"mean": mean}
+    value["epochs"][0]["pass_at_1"] = mean
+    return value | changes
+
+
+def gained(**claim: Any) -> dict[str, Any]:
+    """Return the report of a run that went from no task to all, with changes of what may be claimed."""
+    value: Any = build(make_run(shares(4, 0), shares(4, 4), TRAIN), None)
+    value["gain"] |= {"ci95": [-0.1, 0.3], "difference": 0.2}
+    value["gain"]["claim"] |= {"side": None} | claim
+    return value
+
+
+def spoken(value: dict[str, Any]) -> str:
+    return outcome(value)  # type: ignore[arg-type]
+
+
+def test_of_several_final_sweeps_the_last_counts() -> None:
+    value = plain()
+    early = {**value["epochs"][0], "pass_at_1": 0.0}
+    early["gt_score"] = {**early["gt_score"], "mean": 0.0}
+    value["epochs"].insert(0, early)
+    assert spoken(value) == "75 % of 4 tasks solved."
+    assert spoken(plain(0.996)) == "99.6 % of 4 tasks solved."
+
+
+def test_a_run_has_a_result_where_any_attempt_came_to_something() -> None:
+    value: Any = build(make_run(None, {"a": [-1]}), None)
+    assert spoken(value).startswith("No result: no attempt has an answer")
+    value["epochs"][0]["dev"] = {"rollouts": 1}
+    assert spoken(value) == "0 % of 1 task solved."
+    assert said(make_run(None, {"a": [1], "b": [None]})) == "100 % of 1 task solved."
+
+
+def test_three_reasons_of_failed_attempts_are_named() -> None:
+    faults = {"errors": {"a": 2, "b": 1}, "failed": {"c": 1, "d": 1}}
+    assert spoken(plain(faults=faults)) == "No result: no attempt has an answer (a, b, c)."
+
+
+@pytest.mark.parametrize(
+    ("difference", "margin", "start"),
+    [
+        (0.05, 0.05, "No difference shown: "),
+        (-0.05, 0.05, "No difference shown: "),
+        (0.051, 0.05, "Perhaps better, but not sure: "),
+        (-0.051, 0.05, "Perhaps worse, but not sure: "),
+        (0.2, 0.3, "No difference shown: "),
+    ],
+)
+def test_what_is_not_sure_is_called_a_difference_beyond_the_margin(
+    difference: float, margin: float, start: str
+) -> None:
+    value = gained()
+    value["gain"]["difference"] = difference
+    value["settings"] = {**value["settings"], "gate_margin": margin}
+    assert spoken(value).startswith(start)
+
+
+def test_the_second_variant_on_the_same_tasks_is_told() -> None:
+    start = "Perhaps better, but not sure after 2 variants on the same tasks: "
+    assert spoken(gained(looks=2)).startswith(start)
+
+
+def test_a_single_family_is_named_as_one() -> None:
+    value = gained(side="better")
+    value["gain"]["families"] = 1
+    assert "; sure enough (one family);" in spoken(value)
+
+
+@pytest.mark.parametrize(
+    ("side", "families", "told"),
+    [
+        ("better", {"seen": {"ci95": None}, "unseen": {"ci95": [0.0, 0.2]}}, True),
+        ("better", {"seen": {"ci95": None}, "unseen": {"ci95": [0.01, 0.2]}}, False),
+        ("better", {"seen": None, "unseen": {"ci95": [-0.1, 0.2]}}, False),
+        ("worse", {"seen": {"ci95": None}, "unseen": {"ci95": [-0.1, 0.2]}}, False),
+    ],
+)
+def test_only_a_gain_beside_families_of_training_may_fail_to_reach_others(
+    side: str, families: Any, told: bool
+) -> None:
+    value = gained(side=side) | {"families": families}
+    assert spoken(value).endswith("No gain shown for families that training does not have.") is told
+    value["labels"] = {"gain": None}
+    assert spoken(value).startswith(f"{side.capitalize()}: 0 % to 100 % of the tasks; sure enough (4 tasks)")
+    assert "No gain shown" not in spoken(value)
+
+
+PLACEBO: dict[str, Any] = {
+    "possible": True,
+    "side": None,
+    "gain_side": None,
+    "beside": "no lessons",
+    "over": {"difference": 0.1},
+    "changed": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("placebo", "start"),
+    [
+        ({}, "Better than no lessons, but not shown better than placebo (+0.10): "),
+        ({"gain_side": "worse"}, "Better than no lessons, but not shown better than placebo (+0.10): "),
+        ({"gain_side": "better"}, "Any text does this (+0.10 over placebo; answers as long as before): "),
+        ({"possible": False}, "Not sure, as a placebo is not possible: "),
+    ],
+)
+def test_a_gain_that_is_not_one_over_placebo_is_not_called_one(placebo: Any, start: str) -> None:
+    value = gained(over_nothing={}) | {"placebo": PLACEBO | placebo}
+    assert spoken(value) == f"{start}0 % to 100 % of the tasks (4 tasks). {LESSONS}"
+    value["labels"] = {"claim": "better", "gain": 0.12, "used": 20, "just_these": False}
+    by_people = "+0.12 in the mean score by people's labels (20 labelled tasks)."
+    assert spoken(value) == f"{start}{by_people} {LESSONS}"
+    value["placebo"]["side"] = "better"
+    assert ", also +0.10 over placebo." in spoken(value)
+
+
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ({"answer": "worse"}, "Worse than the reference: {}."),
+        ({"answer": "not worse", "margin": 0.1}, "{}; not worse than the reference by more than 0.1."),
+        ({"answer": "worse", "lost": ["s1"]}, "{}; not sure whether it is worse than the reference."),
+        ({"answer": "worse", "changed": ["s1"]}, "{}; not sure whether it is worse than the reference."),
+    ],
+)
+def test_the_rule_of_a_reference_says_what_a_run_is_beside_it(figures: Any, text: str) -> None:
+    value = gained()
+    del value["gain"]["claim"]
+    rule: Any = {"name": "baseline", "outcome": "pass", "message": "", "advice": "", "figures": figures}
+    value["gate"] = {"outcome": "pass", "results": [rule], "strict": False}
+    assert spoken(value) == f"0 % to 100 % of the tasks (4 tasks). {LESSONS}"
+    value["gain"]["control"]["reference"] = {"name": "old", "kind": "library", "stamp": "1" * 64}
+    assert spoken(value) == f"{text.format('0 % to 100 % of the tasks (4 tasks)')} {LESSONS}"
+    rule["outcome"] = "skipped"
+    assert spoken(value) == f"0 % to 100 % of the tasks (4 tasks). {LESSONS}"
+
+
+def test_lessons_are_untested_only_where_no_epoch_tried_any() -> None:
+    value = gained(side="worse")
+    value["acceptance"] = {"epochs": [{"verdict": "not_tried"}, {"verdict": "rejected"}]}
+    assert spoken(value).endswith("(4 tasks). 2 lessons.")
+    value["acceptance"] = {"epochs": [{"verdict": "not_tried"}, {"verdict": "not_tried"}]}
+    assert spoken(value).endswith(f"(4 tasks). {LESSONS}")
+
+
+@pytest.mark.parametrize("sweep", [0, -1])
+def test_a_mean_is_a_share_of_tasks_only_where_it_is_one_in_both_sweeps(sweep: int) -> None:
+    value = gained(side="better")
+    value["epochs"][sweep]["pass_at_1"] = 0.5
+    assert spoken(value).startswith("Better: mean score 0.00 to 1.00; sure enough")
+
+
+def test_a_judge_of_training_tasks_alone_is_not_named() -> None:
+    value = gained(side="better")
+    for row in value["scenarios"]:
+        if row["split"] == "train":
+            row["truth"] = "judge"
+    assert "scored by" not in spoken(value)
