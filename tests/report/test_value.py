@@ -9,7 +9,7 @@ from support.builders import make_experience, make_scenario
 from support.sweeps import SETTINGS, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
-from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.records import Reference, Run
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.epochs import per_epoch
@@ -311,3 +311,19 @@ def test_findings_of_a_gate_hold_no_secret_and_every_named_gate_is_there() -> No
     assert found["strict"]
     assert found["results"][0]["message"].startswith("saw [redacted:")
     assert found["results"][0]["advice"].startswith("drop [redacted:")
+
+
+def test_answers_that_the_final_sweep_shares_count_in_the_baseline_too() -> None:
+    run = make_run({"a": [1]}, {"a": [1], "b": [0]})
+    before, after = run.phases
+    phase = replace(before.phase, scenarios=("a", "b"))
+    found = report(replace(run, phases=(replace(before, phase=phase, shared=after.groups[1:]), after)))
+    assert [row["mode"] for row in found["scenarios"][1]["epochs"]] == ["baseline", "eval"]
+    assert found["gain"]["control"]["shared"] == 1
+
+
+def test_beside_a_reference_the_gain_names_it_and_claims_nothing() -> None:
+    old = Reference(name="old.json", kind="library", stamp="1" * 64, library=Library(), packs=())
+    gain = report(replace(make_run({"a": [0]}, {"a": [1]}), reference=old))["gain"]
+    assert gain["control"]["reference"] == {"name": "old.json", "kind": "library", "stamp": "1" * 64}
+    assert "claim" not in gain
