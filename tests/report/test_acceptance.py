@@ -124,7 +124,7 @@ REWARD = Reward(gt_score=0.7, relative_rank=0.8)
 
 
 def known(name: str, **changes: Any) -> Experience:
-    fields: dict[str, Any] = {"id": name, "summary32": f"Text of {name}.", "reward": REWARD}
+    fields: dict[str, Any] = {"id": name, "summary32": f"The whole text of {name}.", "reward": REWARD}
     return make_experience(**fields | changes)
 
 
@@ -173,7 +173,9 @@ def block(run: Run) -> Any:
     ],
 )
 def test_an_epoch_has_a_verdict_where_something_was_tried(fields: Any, verdict: str) -> None:
-    (row,) = block(run_of(decided(**fields)))["epochs"]
+    found = block(run_of(decided(**fields)))
+    (row,) = found["epochs"]
+    assert found["alpha"] == 0.05
     assert (row["verdict"], row["kept"]) == (verdict, fields.get("applied", 0))
 
 
@@ -195,7 +197,7 @@ def test_lessons_of_every_library_and_proposal_are_known_by_their_text() -> None
     )
     (row,) = block(run)["epochs"]
     assert [(lesson["id"], lesson["text"]) for lesson in row["lessons"]] == [
-        (name, f"Text of {name}.") for name in names
+        (name, f"The whole text of {name}.") for name in names
     ]
 
 
@@ -231,7 +233,7 @@ def test_a_decision_is_reported_with_all_its_figures() -> None:
         "id": "revised",
         "domain": "text",
         "polarity": "do",
-        "text": "Text of revised.",
+        "text": "The whole text of revised.",
         "fate": "kept",
         "value": 0.1,
         "sd": 0.2,
@@ -245,7 +247,7 @@ def test_a_decision_is_reported_with_all_its_figures() -> None:
         "id": "new",
         "domain": "text",
         "polarity": "do",
-        "text": "Text of new.",
+        "text": "The whole text of new.",
         "gt_score": 0.7,
         "groups": 2,
     }

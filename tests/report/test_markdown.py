@@ -35,6 +35,17 @@ def test_a_run_without_epochs_has_no_table_of_them() -> None:
     assert "| epoch |" not in summary(report)
 
 
+ENDPOINT: dict[str, Any] = {
+    "endpoint": "http://a",
+    "found": True,
+    "lowest": 3,
+    "highest": 8,
+    "concurrency": 5,
+    "calls": 40,
+    "refused": 0,
+}
+
+
 def rule(name: str = "errors", outcome: str = "fail", **changes: Any) -> dict[str, Any]:
     return {"name": name, "outcome": outcome, "message": "why", "advice": "", "figures": {}} | changes
 
@@ -53,6 +64,7 @@ def with_gate(*named: dict[str, Any], outcome: str = "pass", results: Any = ()) 
 def test_the_headline_names_each_gate_that_only_warns() -> None:
     value = with_gate(gate("slow", severity="warn"), gate("x|y", severity="warn"), gate("ok", "pass"))
     assert summary(value).startswith("## tfgrpo: gate inconclusive, with warnings from slow, x\\|y\n")
+    assert "\n| x\\|y | warn | errors | **failed** | why |\n" in summary(value)
     value = with_gate(gate("slow"), gate("dear", severity="warn"))
     assert summary(value).startswith("## tfgrpo: gate failed, with warnings from dear\n")
 
@@ -144,3 +156,14 @@ def test_an_interval_stands_in_the_table_and_a_drift_beside_the_gain() -> None:
     }
     assert "\nDrift +0.100 without new lessons, " in summary(value)
     assert "Shown: " in summary(value)
+    value["gain"]["control"]["reference"] = {"name": "a|b", "kind": "library", "stamp": "1" * 64}
+    assert " over the reference, library a\\|b \\(111111111111\\), 95 % " in summary(value)
+
+
+def test_endpoints_that_adapted_are_told() -> None:
+    value: Any = build(make_run({"s1": [1.0]}, {"s1": [1.0]}), None)
+    assert "Endpoint" not in summary(value)
+    value["endpoints"] = [ENDPOINT | {"endpoint": "http://a|b"}, ENDPOINT]
+    text = summary(value)
+    assert text.count("\n- Endpoint http") == 2
+    assert "a\\|b" in text

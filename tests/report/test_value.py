@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_experience, make_scenario
-from support.sweeps import SETTINGS, evenly, make_result, make_run
+from support.sweeps import SETTINGS, evenly, make_result, make_run, with_placebo
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Reference, Run
 from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.gate.named_gates import NamedVerdict
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.report.value import build
@@ -311,6 +312,27 @@ def test_findings_of_a_gate_hold_no_secret_and_every_named_gate_is_there() -> No
     assert found["strict"]
     assert found["results"][0]["message"].startswith("saw [redacted:")
     assert found["results"][0]["advice"].startswith("drop [redacted:")
+    named = NamedVerdict(
+        name="one",
+        severity="warn",
+        outcome="pass",
+        results=verdict.results[:1],
+        strict=False,
+        scenarios=4,
+        baseline="main",
+        margin=0.1,
+    )
+    found = build(RUN, replace(verdict, gates=(named, replace(named, name="two"))))["gate"]
+    assert found is not None
+    assert [one["name"] for one in found["gates"]] == ["one", "two"]
+
+
+def test_a_gain_that_a_placebo_has_too_is_not_claimed() -> None:
+    run = make_run(evenly(30, [0.0]), evenly(30, [1.0]), {"t": [1, 0]})
+    assert report(run)["gain"]["claim"]["side"] == "better"
+    found = report(with_placebo(run, evenly(30, [1.0])))
+    assert found["gain"]["claim"]["side"] is None
+    assert "over_nothing" in found["gain"]["claim"]
 
 
 def test_answers_that_the_final_sweep_shares_count_in_the_baseline_too() -> None:
@@ -327,3 +349,13 @@ def test_beside_a_reference_the_gain_names_it_and_claims_nothing() -> None:
     gain = report(replace(make_run({"a": [0]}, {"a": [1]}), reference=old))["gain"]
     assert gain["control"]["reference"] == {"name": "old.json", "kind": "library", "stamp": "1" * 64}
     assert "claim" not in gain
+
+
+def test_a_lesson_has_all_its_parents_and_its_flags() -> None:
+    lessons = (
+        make_experience(1, parents=("a", "b")),
+        make_experience(2, summary32="Delete the tests that fail."),
+    )
+    plain, flagged = report(replace(RUN, library=Library(experiences=lessons)))["library"]["lessons"]
+    assert (plain["parents"], "flags" in plain) == (["a", "b"], False)
+    assert flagged["flags"] == ["tests"]
