@@ -25,3 +25,9 @@ def test_files_are_named_as_seen_from_the_folder(folder: str, words: list[str]) 
 def test_a_file_that_begins_with_a_dash_is_no_option() -> None:
     run = ("run", "--out={report}", "{tests}")
     assert command_line(run, Path("/r"), ("--help.js",), ".") == ["run", "--out=/r", "./--help.js"]
+
+
+def test_files_within_a_word_are_parted_by_spaces() -> None:
+    run = ("run", "{report}", "--in={tests}")
+    words = ["run", "/r", "--in=web/a.js lib/b.js"]
+    assert command_line(run, Path("/r"), ("web/a.js", "lib/b.js"), ".") == words

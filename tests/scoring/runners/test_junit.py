@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.scoring.runners.junit import JunitProblem, read_junit
+from pytest_tfgrpo.scoring.runners import junit
+from pytest_tfgrpo.scoring.runners.junit import MAX_DEPTH, JunitProblem, read_junit
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome
 
 TREE = Path("/tree")
@@ -53,6 +54,55 @@ def test_a_suites_file_counts_for_its_tests() -> None:
 def test_without_a_file_the_class_or_the_suites_name_the_test() -> None:
     assert set(outcomes(suite('<testcase classname="pkg/cart" name="TestAdd"/>'))) == {"pkg/cart::TestAdd"}
     assert set(outcomes(suite('<testcase name="TestAdd"/>', attributes='name="cart"'))) == {"cart::TestAdd"}
+
+
+def nested(case: str) -> bytes:
+    inner = f'<testsuite name="inner" file="near.rb">{case}</testsuite>'
+    outer = f'<testsuite name="outer" file="far.rb">{inner}</testsuite>'
+    return f'<testsuites name="all">{outer}</testsuites>'.encode()
+
+
+def test_the_nearest_suite_that_has_a_file_counts_and_all_suites_name_a_test_without() -> None:
+    assert set(outcomes(nested('<testcase name="x"/>'))) == {"near.rb::x"}
+    without = nested('<testcase name="x"/>').replace(b"file=", b"id=")
+    assert set(outcomes(without)) == {"all::outer::inner::x"}
+
+
+def test_a_file_may_be_called_a_path_and_a_class_that_is_the_name_is_not_said_twice() -> None:
+    data = suite('<testcase filepath="t/a.rb" classname="x" name="x"/>')
+    assert set(outcomes(data)) == {"t/a.rb::x"}
+    drive = suite('<testcase file="C:\\t/a.rb" name="x"/>')
+    assert set(outcomes(drive)) == {"C:/t/a.rb::x"}
+
+
+def test_a_tree_behind_a_link_is_the_same_tree(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    data = suite(f'<testcase file="{tmp_path.resolve()}/real/a.rb" name="x"/>')
+    assert [case.id for case in read_junit(data, tmp_path / "link")] == ["a.rb::x"]
+
+
+@pytest.mark.parametrize("tag", ["failure", "error", "rerunFailure", "rerunError"])
+def test_each_kind_of_failure_fails_a_test_with_its_first_message(tag: str) -> None:
+    data = suite(f'<testcase name="x"><{tag} message="one"/><{tag} message="two"/></testcase>')
+    (case,) = read_junit(data, TREE)
+    assert (case.outcome, case.message) == (CaseOutcome.FAILED, "one")
+    data = suite(f'<testcase name="x"><{tag} message=" ">said</{tag}></testcase>')
+    assert read_junit(data, TREE)[0].message == "said"
+
+
+def test_what_a_test_prints_fails_it_not_and_its_time_may_have_groups_of_digits() -> None:
+    data = suite('<testcase name="x" time="1,000.5"><system-out><failure/></system-out></testcase>')
+    (case,) = read_junit(data, TREE)
+    assert (case.outcome, case.seconds) == (CaseOutcome.PASSED, 1000.5)
+
+
+def test_as_many_tests_and_levels_as_there_may_be_are_read() -> None:
+    assert len(read_junit(suite('<testcase name="x"/>' * 3), TREE, max_cases=3)) == 3
+    deep = b"<testsuite>" * MAX_DEPTH + b"</testsuite>" * MAX_DEPTH
+    assert read_junit(deep, TREE) == ()
+    with pytest.raises(JunitProblem, match=f"more than {MAX_DEPTH} deep"):
+        read_junit(b"<testsuite>" + deep + b"</testsuite>", TREE)
 
 
 def test_a_failure_after_which_a_test_was_skipped_is_a_failure() -> None:
@@ -108,6 +158,14 @@ def test_a_bomb_of_entities_is_refused_before_it_grows() -> None:
 def test_too_many_tests_are_refused() -> None:
     with pytest.raises(JunitProblem, match="more than 2 tests"):
         read_junit(suite('<testcase name="x"/>' * 3), TREE, max_cases=2)
+
+
+def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = suite('<testcase name="x"/>')
+    monkeypatch.setattr(junit, "MAX_BYTES", len(data))
+    assert len(read_junit(data, TREE)) == 1
+    with pytest.raises(JunitProblem, match=f"it has {len(data) + 1} bytes, more than {len(data)}"):
+        read_junit(data + b" ", TREE)
 
 
 def test_a_long_name_stays_one_tests_and_control_characters_are_written_out() -> None:

@@ -14,6 +14,7 @@ from pytest_tfgrpo.scoring.runners.javascript.outcomes import (
     problem_of,
     read_records,
     relative,
+    suite_run,
 )
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem
 
@@ -69,6 +70,10 @@ def test_only_a_test_outside_of_any_group_is_a_canary() -> None:
     ("records", "problem"),
     [
         ([*OURS, case("x"), END], (None, "")),
+        (
+            [*OURS, case("x"), case("y") | {"file": "/tree/b.js"}, END],
+            (RunProblem.TAMPERED, "b.js: a test that must fail did not fail"),
+        ),
         ([*OURS, case("x")], (RunProblem.NO_REPORT, "the run ended before all tests were reported")),
         ([case("x")], (RunProblem.NO_REPORT, "the run ended before all tests were reported")),
         ([OURS[0], case("x"), END], (RunProblem.TAMPERED, MUST_FAIL)),
@@ -108,3 +113,18 @@ def test_a_file_is_named_from_the_tree_also_through_a_link(tmp_path: Path) -> No
     link.symlink_to(tmp_path / "real")
     assert relative(f"{link}/a.js", link) == relative(f"{tmp_path.resolve()}/real/a.js", link) == "a.js"
     assert relative("/elsewhere/a.js", link) == "/elsewhere/a.js"
+    message = f"{tmp_path.resolve()}/real/a.js: no"
+    failing = case("x", outcome="failed", message=message) | {"file": f"{tmp_path.resolve()}/real/a.js"}
+    assert merged([read_records([failing], link, CANARIES)])[2] == {"a.js::x": "a.js: no"}
+
+
+def test_the_times_of_tests_of_one_name_are_added() -> None:
+    assert merged([report(case("x", ms=250), case("x", ms=500))])[1] == {"a.js::x": 0.75}
+
+
+def test_a_run_without_tests_collected_nothing_unless_something_else_went_wrong() -> None:
+    found = suite_run([report(END)], None, "", 1.0)
+    assert (found.problem, found.detail) == (RunProblem.NOTHING_COLLECTED, "no test was found")
+    assert suite_run([report(END)], None, "no files", 1.0).detail == "no files"
+    broken = suite_run([report(END)], RunProblem.TIMEOUT, "too slow", 1.0)
+    assert (broken.problem, broken.detail) == (RunProblem.TIMEOUT, "too slow")
