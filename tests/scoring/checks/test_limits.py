@@ -51,6 +51,12 @@ def test_what_the_agent_does_not_report_gives_no_credit_either_way(judge, opposi
     assert result.reason.startswith(f"{limit} is unknown: the agent does not report it")
 
 
+def test_of_several_limits_on_what_is_unknown_the_first_is_named(judge):
+    silent = [make_frame("small", kind="model", tokens=0, cost_usd=None)]
+    reason = judge("limits", frames=silent, tokens=1, cost_usd=1).reason
+    assert reason.startswith("tokens is unknown: ")
+
+
 def test_turns_of_a_conversation_are_what_its_user_said(judge):
     frames = [make_frame("user", kind=USER), *FRAMES, make_frame("user", kind=USER), *FRAMES]
     assert judge("limits", frames=frames, turns=2, steps=6).passed

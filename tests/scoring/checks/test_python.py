@@ -40,7 +40,8 @@ def test_the_function_sees_the_attempt(judge):
 
 
 @pytest.mark.parametrize(
-    "returned", ["None", "1.5", "-0.1", "float('nan')", "'yes'", "(1, 2)", "(1, '', '')", "[1]"]
+    "returned",
+    ["None", "1.5", "-0.1", "float('nan')", "'yes'", "(1, 2)", "(1, '', '')", "[1]", "1.01", "[0.5, 'half']"],
 )
 def test_anything_else_is_a_broken_check(judge, returned):
     with pytest.raises(CheckError, match="must return a bool, a score in"):

@@ -151,6 +151,13 @@ def test_a_pattern_is_searched_at_once_and_on_a_thread_where_that_takes_long(tmp
         evaluate(checks, context(tmp_path, "x" * 100_000), KINDS, at_once=True)
 
 
+def test_a_pattern_that_is_searched_at_once_has_its_flags(tmp_path):
+    for flags in ("", "i"):
+        check = Check(kind="regex", params={"pattern": "rome", "flags": flags})
+        (found,) = evaluate([check], context(tmp_path, "ROME"), KINDS, at_once=True)
+        assert found.passed is (flags == "i")
+
+
 def test_checks_that_need_a_thread_are_not_begun_without_one(tmp_path):
     begun = []
     own = CheckKind(name="own", params={}, evaluate=lambda check, _: begun.append(check), blocking=False)

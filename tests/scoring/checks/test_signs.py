@@ -55,6 +55,14 @@ def test_other_quotation_marks_and_dashes_are_other_signs_and_named(
     assert "differ only" not in check("exact", f"{answer}!", value=wanted)[1]
 
 
+@pytest.mark.parametrize(("plain", "forms"), [("'", "‘’‚′`´"), ('"', "“”„«»″"), ("-", "‐‑‒–—−")])
+def test_every_form_of_a_sign_is_named_as_one(check: Check, plain: str, forms: str) -> None:
+    for form in forms:
+        passed, reason = check("exact", f"a{form}é", value=f"a{plain}é")
+        assert not passed
+        assert reason.endswith("differ only in the form of quotation marks, apostrophes or dashes"), form
+
+
 def test_a_text_that_composes_to_a_far_shorter_one_equals_it(check: Check) -> None:
     """The longest: a decomposed Greek letter, whose other case has three parts more."""
     apart = unicodedata.normalize("NFD", "ᾂ" * 9)
@@ -87,6 +95,7 @@ def test_texts_and_keys_of_json_are_compared_in_one_spelling(check: Check, answe
         ("number", "\x1b[1m42\x1b[0m", {"value": 42}),
         ("number", "\x9b32m5\x9b0m", {"value": 5}),
         ("exact", "\x9bmR\x9b1;31mome", {"value": "Rome"}),
+        ("exact", "\x9bHR\x9bJo\x9bKme", {"value": "Rome"}),
     ],
 )
 def test_the_colours_of_a_terminal_decide_nothing(

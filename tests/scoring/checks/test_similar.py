@@ -16,6 +16,18 @@ def test_an_answer_passes_if_it_is_as_like_the_value_as_min_says(judge):
     assert judge("similar", "a chair", value=value, min=0.25).passed
 
 
+def test_a_reason_shows_both_texts_as_they_are_and_0_8_is_asked_for(judge):
+    assert judge("similar", "abcdefghijklmno", value="abcdefghij").passed
+    close = judge("similar", "abcdefghijklmnop", value="abcdefghij")
+    assert close.reason.startswith("similarity 0.769, at least 0.8 required: ")
+    assert judge("similar", "A Chair", value="The LAMP").reason.endswith("expected 'The LAMP', got 'A Chair'")
+
+
+def test_white_space_around_does_not_count_and_every_word_does(judge):
+    assert judge("similar", " yes\n", value="\tyes ", min=1).passed
+    assert not judge("similar", "red red green", value="red green", by="words", min=1).passed
+
+
 def test_case_counts_only_if_asked_for(judge):
     assert judge("similar", "YES", value="yes", min=1).passed
     assert not judge("similar", "YES", value="yes", min=1, ignore_case=False).passed
