@@ -218,3 +218,12 @@ def test_a_damaged_line_is_refused_or_reads_as_a_valid_record(
         return
     reached("reads")
     check(load(bytes(line)))
+
+
+def test_a_tombstone_says_so_with_true_and_has_an_epoch_that_can_be() -> None:
+    data = to_wire(Tombstone(id="a1", run_id="run1", epoch=2, reason="old"))
+    assert isinstance(read_record({"tombstone": True, **data}), Tombstone)
+    with pytest.raises(ValueError, match="expected true, got 1"):
+        read_record({"tombstone": 1, **data})
+    with pytest.raises(ValueError, match="epoch must be finite and between 0 and 1e"):
+        read_record({"tombstone": True, **data, "epoch": -1})

@@ -1,4 +1,6 @@
+import fcntl
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,6 +122,11 @@ def test_a_lower_word_cap_holds_for_what_is_appended_and_not_for_what_is_on_file
         with pytest.raises(StoreError, match="5 words; a lesson has 1 to 4"):
             store.append([make_experience(1, summary32="one two three four five")])
         store.append([make_experience(1, summary32="one two three four")])
+    with (
+        ExperienceStore.open(path, max_words=31) as store,
+        pytest.raises(StoreError, match="32 words; a lesson has 1 to 31"),
+    ):
+        store.append([make_experience(2, summary32="word " * 32)])
 
 
 def test_a_malformed_line_is_skipped_counted_and_named(tmp_path: Path) -> None:
@@ -162,6 +169,16 @@ def test_what_was_wrong_with_the_file_can_be_told(tmp_path: Path) -> None:
         skipped, torn = store.complaints
     assert skipped.startswith(f"{path}: 1 malformed lines were skipped; the first is line 1: ")
     assert torn == f"{path}: an incomplete last line of 6 bytes was removed"
+
+
+def test_a_line_of_the_most_bytes_is_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("CHUNK", 1_000), ("MAX_LINE", 10_000)):
+        monkeypatch.setattr(f"pytest_tfgrpo.learning.library.experience_store.{name}", size)
+    path = file_of(tmp_path, make_experience(1))
+    path.write_bytes(b"x" * 10_000 + b"\n" + path.read_bytes())
+    with ExperienceStore.open(path) as store:
+        assert [line for line, _ in store.skipped] == [1]
+        assert list(store.records()) == [make_experience(1)]
 
 
 def test_of_several_malformed_lines_the_first_is_told_and_the_records_between_them_are_read(
@@ -277,6 +294,35 @@ def test_a_file_that_was_removed_replaced_or_cut_while_in_use_is_an_error_and_no
             store.append([make_experience(1)])
 
 
+def test_a_store_is_locked_only_while_it_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with ExperienceStore.open(path) as store, path.open() as other:
+        store.append([make_experience(0)])
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize(
+    ("is_pipe", "problem"), [(True, "it is not a regular file"), (False, "cannot sync the folder of")]
+)
+def test_a_store_that_cannot_be_used_is_closed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_pipe: bool, problem: str
+) -> None:
+    def fails(folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    path, opened, real = tmp_path / "e.jsonl", list[int](), os.open
+    if is_pipe:
+        os.mkfifo(path)
+    with monkeypatch.context() as patched:
+        patched.setattr("pytest_tfgrpo.learning.library.experience_store.sync_folder", fails)
+        patched.setattr("os.open", lambda *given: opened.append(real(*given)) or opened[-1])
+        with pytest.raises(StoreError, match=problem):
+            ExperienceStore.open(path)
+    (fd,) = opened
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
 def test_a_closed_store_refuses_to_append(tmp_path: Path) -> None:
     store = ExperienceStore.open(tmp_path / "e.jsonl")
     store.close()
@@ -312,7 +358,7 @@ def test_fetch_top_finds_the_best_of_the_domain_and_stamp(tmp_path: Path) -> Non
 
 
 def test_a_removed_or_superseded_experience_is_not_fetched_and_stays_on_file(tmp_path: Path) -> None:
-    old, gone, new = make_experience(0), make_experience(1), make_experience(2, parents=(f"{0:016x}",))
+    old, gone, new = make_experience(0), make_experience(1), make_experience(2, parents=("x", f"{0:016x}"))
     with ExperienceStore.open(tmp_path / "e.jsonl") as store:
         store.append([tombstone(gone.id), old])
         assert store.fetch_top(domain="text", limit=9) == (old,)

@@ -108,6 +108,9 @@ def test_what_a_run_learned_by_another_measure_is_kept_beside_what_it_learns_now
     library = replace(empty(), effects=(learned("s", 0.3, "other"), learned("s", 0.2)))
     found = with_effects(library, prior, run_id="s", series="s", measure="m").effects
     assert [(one.measure, one.on_topic[0]) for one in found] == [("other", 0.3), ("m", 0.1)]
+    library = replace(empty(), effects=(learned("s", 0.3, "other"),))
+    found = with_effects(library, prior, run_id="new", series="s", measure="m").effects
+    assert [(one.run_id, one.measure) for one in found] == [("s", "other"), ("new", "m")]
 
 
 def test_an_equal_run_has_said_it_and_the_latest_are_kept() -> None:

@@ -10,7 +10,15 @@ from support.builders import PACK_STAMP, make_experience, make_pack
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision, Reward
+from pytest_tfgrpo.core.lessons import (
+    Experience,
+    LearnedEffects,
+    Library,
+    Operation,
+    Revision,
+    Reward,
+    Support,
+)
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.library.library import (
@@ -27,6 +35,11 @@ from pytest_tfgrpo.learning.library.refusals import redacted
 from pytest_tfgrpo.learning.library.screen import Screen
 
 TOPICS = ["amber", "birch", "cedar", "delta", "ebony", "fjord", "grape", "hazel", "indigo", "juniper"]
+EFFECTS = tuple(
+    LearnedEffects(run_id=run, series="s", measure="m", on_topic=(0.1, 1.0, 5.0), elsewhere=(0.0, 0.5, 1.0))
+    for run in ("run1", "run2")
+)
+"""What two runs have learned of lessons."""
 SCREEN = Screen(
     [], answers=lambda scenario: (), packs={"text": make_pack(), "dates": make_pack("dates")}, max_words=32
 )
@@ -78,6 +91,25 @@ def test_operations_add_supersede_and_remove_and_nothing_is_renumbered() -> None
     parents = {e.id: e.parents for e in revision.library.experiences}
     assert parents == {id_of(5): (), id_of(6): (id_of(1),), id_of(7): (id_of(2), id_of(3))}
     assert revision.library.lineage == (start.hash,)
+    later = revise(revision.library, remove(id_of(5))).library
+    assert later.lineage == (start.hash, revision.library.hash)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "problem"),
+    [
+        ("update", 2, "update takes one target, not 2"),
+        ("remove", 2, "remove takes one target, not 2"),
+        ("add", 1, "add takes no target, not 1"),
+        ("merge", 1, "merge takes two or more targets, not 1"),
+        ("merge", 3, None),
+    ],
+)
+def test_each_kind_of_operation_takes_so_many_targets(kind: Any, count: int, problem: str | None) -> None:
+    new = None if kind == "remove" else lesson(9)
+    operation = Operation(kind=kind, experience=new, targets=tuple(map(id_of, range(count))))
+    refused = revise(of([lesson(0), lesson(1), lesson(2)]), operation).refused
+    assert [refusal.reason for refusal in refused] == ([] if problem is None else [problem])
 
 
 def test_what_is_not_touched_stays_the_same_record() -> None:
@@ -210,7 +242,36 @@ def test_the_size_cap_removes_the_weakest_of_a_domain_with_a_reason() -> None:
     assert ids(revision.library) == {e.id for e in [*others, elsewhere]} | {id_of(6)}
     (removal,) = [o for o in revision.applied if o.kind == "remove"]
     assert removal.targets == (weak.id,)
-    assert "size cap" in removal.reason
+    assert removal.reason == "size cap: domain 'text' holds 4 lessons, and its evidence was the weakest"
+
+
+def evidence(
+    n: int, groups: int, rank: float, rollouts: int, day: int, text: str = "Use a ruler."
+) -> Experience:
+    return make_experience(
+        n,
+        reward=Reward(gt_score=0.5, relative_rank=rank),
+        support=Support(groups=groups, rollouts=rollouts),
+        created_at=f"2026-01-0{day}T00:00:00Z",
+        summary32=text,
+    )
+
+
+@pytest.mark.parametrize(
+    ("weak", "strong"),
+    [
+        (evidence(1, 1, 0.9, 9, 9), evidence(2, 2, 0.1, 1, 1)),
+        (evidence(1, 1, 0.1, 9, 9), evidence(2, 1, 0.9, 1, 1)),
+        (evidence(1, 1, 0.5, 1, 9), evidence(2, 1, 0.5, 2, 1)),
+        (evidence(1, 1, 0.5, 1, 1, "Zip it."), evidence(2, 1, 0.5, 1, 2, "Add it.")),
+        (evidence(2, 1, 0.5, 1, 1, "Add it."), evidence(1, 1, 0.5, 1, 1, "Zip it.")),
+    ],
+    ids=["groups", "rank", "rollouts", "age", "text"],
+)
+def test_of_equal_rewards_the_size_cap_takes_the_least_supported_then_the_oldest(
+    weak: Experience, strong: Experience
+) -> None:
+    assert ids(revise(of([weak, strong]), cap=1).library) == {strong.id}
 
 
 def test_the_hash_sees_what_prompts_see() -> None:
@@ -312,6 +373,7 @@ def test_the_library_of_any_epoch_can_be_shown(batches: list[list[Operation]], d
     epoch = data.draw(st.integers(0, len(batches)))
     then = as_of(start, revisions, epoch)
     assert then == (revisions[epoch - 1].library if epoch else start)
+    assert then == as_of(start, reversed(revisions), epoch), "in whatever order they are given"
 
 
 @reaches("added", "removed", "changed", "equal")
@@ -357,6 +419,7 @@ def test_a_rebase_stamps_lessons_with_the_packs_as_they_are_now_and_names_the_pa
     new = operation.experience
     assert new is not None
     assert (operation.kind, operation.targets, new.parents) == ("update", (id_of(2),), (id_of(2),))
+    assert operation.reason == "the prompt pack changed"
     assert (new.stamp_signature, new.prompt_pack_id, new.summary32) == (
         "b" * 64,
         "new-dates",
@@ -373,8 +436,10 @@ def test_a_rebase_stamps_lessons_with_the_packs_as_they_are_now_and_names_the_pa
 
 @given(st.lists(st.integers(0, 999), unique=True, max_size=5))
 def test_a_library_survives_its_file(tmp_path_factory: pytest.TempPathFactory, numbers: list[int]) -> None:
-    path = tmp_path_factory.mktemp("library") / "lib" / "library.json"
-    library = of([lesson(n) for n in numbers], lineage=("a" * 64, "b" * 64))
+    path = tmp_path_factory.mktemp("library") / "lib" / "new" / "library.json"
+    library = of([lesson(n) for n in numbers], lineage=("b" * 64, "a" * 64))
+    looks = {"eval": ("c" * 64, "d" * 64), "dev": ("e" * 64,)}
+    library = replace(library, looks=looks, effects=EFFECTS)
     save_library(path, library)
     assert load_library(path) == library
     assert list(path.parent.iterdir()) == [path]
@@ -388,7 +453,7 @@ def test_the_file_is_fit_for_review_in_git(tmp_path: Path) -> None:
     after = path.read_text().splitlines()
     data = json.loads(path.read_text())
     assert violations("library", data) == []
-    assert list(data) == sorted(data)
+    assert list(data) == ["experiences", "hash", "lineage", "schema"], "nothing that there is none of"
     assert list(data["experiences"][0]) == sorted(data["experiences"][0])
     assert set(before) - set(after) <= {line for line in before if '"hash"' in line}
 
@@ -400,7 +465,7 @@ def with_score(score: float) -> Any:
 SPOILED: dict[str, tuple[Any, str]] = {
     "not JSON": ("{", "not JSON"),
     "too deep": ("[" * 100_000, "not JSON"),
-    "a list": ([], "not of type object"),
+    "a list": ([[1]], r": /: .*not of type object; it holds \[\[1\]\]"),
     "another format": ({"schema": "tfgrpo.library/9"}, "/schema"),
     "no hash": ({"hash": None}, "/hash"),
     "another hash": ({"hash": "b" * 64}, "set it to"),
@@ -409,6 +474,9 @@ SPOILED: dict[str, tuple[Any, str]] = {
     "a score over 1": ({"experiences": [with_score(7)]}, "/experiences/0/reward/gt_score"),
     "a score that is no number": ({"experiences": [with_score(float("nan"))]}, "gt_score"),
     "one id twice": ({"experiences": [to_wire(lesson(1)), to_wire(lesson(1))]}, "/experiences/1/id"),
+    "one id twice, with another between": (
+        {"experiences": [to_wire(lesson(n)) for n in (1, 2, 1)]}, "/experiences/2/id"
+    ),
 }  # fmt: skip
 
 
@@ -438,8 +506,8 @@ def test_a_missing_or_unwritable_file_is_named(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "library.json"], "no temporary file is left"
 
 
-def test_a_revision_a_rebase_and_a_way_back_keep_the_looks_at_a_split() -> None:
-    looked = replace(of([lesson(1)]), looks={"eval": ("a", "b")})
+def test_a_revision_a_rebase_and_a_way_back_keep_the_looks_at_a_split_and_what_was_learned() -> None:
+    looked = replace(of([lesson(1)]), looks={"eval": ("a", "b")}, effects=EFFECTS)
     found = revise(looked, add(lesson(2))).library
-    assert (found.hash != looked.hash, found.looks) == (True, looked.looks)
+    assert (found.hash != looked.hash, found.looks, found.effects) == (True, looked.looks, EFFECTS)
     assert revise(found, remove(id_of(1))).library.looks == looked.looks

@@ -71,11 +71,16 @@ def test_every_candidate_left_out_has_its_reason() -> None:
     assert [e.id for e in found.picked] == [f"{4:016x}"]
     assert found.stamp_mismatches == 1
     reasons = dict(found.left_out)
-    assert "domain" in reasons[f"{0:016x}"]
+    assert reasons[f"{0:016x}"] == "its domain is 'dates'"
     assert "stamp" in reasons[f"{1:016x}"]
-    assert "min_reward" in reasons[f"{2:016x}"]
+    assert reasons[f"{2:016x}"] == "raw score 0.22 is below min_reward 0.5"
     assert "no content word" in reasons[f"{3:016x}"]
     assert "no slot" in reasons[f"{5:016x}"]
+
+
+def test_each_lesson_of_another_pack_is_counted() -> None:
+    others = (scored(n, 1.0, stamp_signature="b" * 64) for n in range(3))
+    assert retrieve(*others, scored(3, 1.0)).stamp_mismatches == 3
 
 
 def test_the_relevant_policy_prefers_the_lesson_about_the_task_to_a_better_paid_one() -> None:
