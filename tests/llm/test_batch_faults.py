@@ -60,6 +60,18 @@ async def test_results_that_come_twice_or_for_nobody_or_as_garbage_count_once_an
         ]
 
 
+async def test_what_is_wrong_with_the_results_of_several_batches_is_counted_together() -> None:
+    def meddle(lines: Lines) -> Lines:
+        return [*lines, lines[0].replace(b'"custom_id": "', b'"custom_id": "x')]
+
+    async with batched(FakeBatches(meddle=meddle)) as client:
+        for _ in range(2):
+            assert texts(await client.all(1)) == ["call 0"]
+        assert client.model.warnings == [
+            "openai:priced@fake: 2 results of batches for calls that were not in them"
+        ]
+
+
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
 async def test_what_a_batch_ended_without_is_asked_again_and_the_rest_counts(end: str) -> None:
     async with batched(FakeBatches(ends=[end])) as client:

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.llm.batch.routes import ANSWER_BYTES, FILE_S, TAG, BatchRoutes
+from pytest_tfgrpo.llm.batch.routes import ANSWER_BYTES, FILE_S, PAGES, TAG, BatchRoutes
 from pytest_tfgrpo.llm.model_call import BatchFailed
-from pytest_tfgrpo.llm.server.keys import Scrubber
+from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.server.transport import Reply, TransportError
 
 pytestmark = pytest.mark.asyncio
@@ -49,14 +49,24 @@ async def test_without_a_further_page_there_is_none(page: Mapping[str, Any]) -> 
     assert len(routes.asked) == 1
 
 
+async def test_the_pages_that_are_read_have_an_end() -> None:
+    pages = [{"data": [row(f"b{n}", f"tag{n}")], "has_more": True} for n in range(PAGES + 1)]
+    assert await PagedRoutes(*pages).find(f"tag{PAGES - 1}") == f"b{PAGES - 1}"
+    routes = PagedRoutes(*pages)
+    assert await routes.find(f"tag{PAGES}") is None
+    assert len(routes.asked) == PAGES == 50
+
+
 class Answers:
     """A transport that answers what it was told to."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.sent = list(answers), list[tuple[Any, ...]]()
+        self.direct: list[bool] = []
 
     async def send(self, method: str, route: str, headers: Any, body: Any, **limits: Any) -> Reply:
         self.sent.append((method, route, body, limits["timeout_s"], limits["max_bytes"]))
+        self.direct.append(limits["direct"])
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -139,3 +149,16 @@ async def test_an_endpoint_without_batch_routes_is_told_apart_from_one_that_refu
     with pytest.raises(BatchFailed) as busy:
         await routes.probe()
     assert (busy.value.code, busy.value.again, busy.value.wait_s) == ("rate_limit", True, 3.0)
+
+
+@pytest.mark.parametrize("loopback", [True, False])
+async def test_only_a_server_on_this_machine_is_reached_past_proxies_and_no_refusal_tells_a_key(
+    loopback: bool,
+) -> None:
+    key = "key-of-this-test"
+    address: Any = SimpleNamespace(route=lambda path, query: path, loopback=loopback)
+    transport: Any = Answers(Reply(400, f"what is {key}?".encode(), False, {}, ""))
+    with pytest.raises(BatchFailed) as caught:
+        await BatchRoutes(address, {}, Scrubber([Secret(key)]), transport, 7.0).cancel("b1")
+    assert str(caught.value) == "HTTP 400: what is [redacted:key]?"
+    assert transport.direct == [loopback]

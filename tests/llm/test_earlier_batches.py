@@ -165,3 +165,16 @@ async def test_of_two_batches_of_one_call_the_last_one_is_collected(tmp_path: Pa
     found = again.find("m", "key")
     assert found is not None
     assert (found.tag, found.id) == ("second", "batch-second")
+
+
+async def test_batches_of_several_models_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "batches.jsonl"
+    ledger = BatchLedger()
+    ledger.open(path)
+    for tag, model, key in (("t1", "m", "a"), ("t2", "n", "a"), ("t3", "m", "b")):
+        ledger.submit(tag, model, [key])
+    again = BatchLedger()
+    again.open(path)
+    found = {(model, key): again.find(model, key) for model in ("m", "n", "o") for key in ("a", "b")}
+    tags = {call: one.tag for call, one in found.items() if one is not None}
+    assert tags == {("m", "a"): "t1", ("n", "a"): "t2", ("m", "b"): "t3"}

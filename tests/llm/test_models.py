@@ -146,6 +146,8 @@ def test_a_key_does_not_go_unencrypted_to_another_machine(base_url: str) -> None
         "ftp://models.example/v1",
         "https://",
         "https://user:hunter2@models.example/v1",
+        f"https://{KEY}@models.example/v1",
+        "https://models.example:0/v1",
         f"https://models.example/v1?key={KEY}",
         "https://models.example/v1#part",
         "https://models.example/v1/chat/completions",
@@ -244,6 +246,9 @@ async def test_several_endpoints_are_open_at_the_same_time_each_with_its_own_key
 
 def test_other_routes_of_a_server_keep_its_query() -> None:
     plain, azure = parse_address("https://a.example/v1/"), parse_address("https://b.example/v1?api-version=1")
+    assert plain.url == "https://a.example/v1/chat/completions"
+    assert azure.url == "https://b.example/v1/chat/completions?api-version=1"
+    assert parse_address(" https://a.example/v1// ") == plain
     assert plain.route("/batches", {}) == "https://a.example/v1/batches"
     assert plain.route("/batches", {"limit": "1"}) == "https://a.example/v1/batches?limit=1"
     assert azure.route("/files", {"after": "x y"}) == "https://b.example/v1/files?api-version=1&after=x+y"

@@ -8,7 +8,7 @@ from support.fake_model import Body, Reply
 from support.model_clients import connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.llm.replies.provider_faults import fault_in
+from pytest_tfgrpo.llm.replies.provider_faults import broken_off, fault_in
 
 EMPTY = {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
 NO_USE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
@@ -110,6 +110,64 @@ async def test_a_fault_that_stays_is_an_error_at_once(body: Body, code: str) -> 
             await client.complete(request())
     assert caught.value.code == code
     assert len(client.server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        *((code, 429) for code in (1002, 1039, 1041, 2045, 2056)),
+        *((code, 401) for code in (1004, 2049)),
+        *((code, 403) for code in (1026, 1027)),
+        *((code, 400) for code in (1042, 2013)),
+        (1001, 504),
+        (1008, 402),
+        (1000, 502),
+    ],
+)
+def test_a_code_of_minimax_stands_for_a_status(code: int, status: int) -> None:
+    fault = fault_in(minimax(code))
+    assert fault is not None
+    assert fault.status == status
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        ({"errors": [{"code": 429, "message": "slow"}, {"code": 500}]}, 429, "errors: slow (429)"),
+        ({"errors": "no such model"}, 404, "errors: no such model"),
+        ({"type": "error", "message": "busy"}, 503, "error: busy (error)"),
+        ({"error": {"code": 599, "message": "x"}}, 599, "error: x (599)"),
+        ({"error": {"code": 400, "message": "x"}}, 400, "error: x (400)"),
+        ({"error": {"code": 600, "message": "x"}}, None, "error: x (600)"),
+        ({"error": {"code": "bad_request", "status": 503, "message": "x"}}, 503, "error: x (503)"),
+        ({"error": {"code": "rate limit"}}, 429, "error: rate limit"),
+        ({"error": {"code": 400, "message": "no", "metadata": {"raw": "why"}}}, 400, "error: no: why (400)"),
+        ({"error": {"metadata": {"raw": {"a": 1}}, "code": 400}}, 400, 'error: {"a": 1} (400)'),
+        ({"error": {"message": "Deadline exceeded"}}, 504, "error: Deadline exceeded"),
+        ({"error": {"message": "x", "code": "No Error", "type": "None"}}, None, "error: x (No Error)"),
+    ],
+)
+def test_a_fault_says_where_it_stood_and_what_it_stands_for(
+    error: Body, status: int | None, said: str
+) -> None:
+    fault = fault_in(error)
+    assert fault is not None
+    assert (str(fault), fault.status) == (said, status)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("errored", "failed", "aborted", "cancelled", "canceled", "timeout", "overloaded"),
+        *("server_error", "internal_error", "Internal Server-Error", "upstream_error"),
+        *("service_unavailable", "rate_limit", "load_shed", "preempted"),
+    ],
+)
+def test_a_provider_that_gave_up_has_not_answered(reason: str) -> None:
+    fault = broken_off({"finish_reason": "stop", "native_finish_reason": reason})
+    assert fault is not None
+    assert str(fault) == f"the provider broke off: native_finish_reason {reason!r}"
+    assert broken_off({"finish_reason": "stop", "native_finish_reason": "end_turn"}) is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.llm.replies.provider_faults import ProviderFault
-from pytest_tfgrpo.llm.replies.response import Malformed, RawCompletion, parse_body, read_answer, read_usage
+from pytest_tfgrpo.llm.replies.response import (
+    Malformed,
+    RawCompletion,
+    complaint_of,
+    parse_body,
+    read_answer,
+    read_usage,
+)
 
 
 def answer(finish: Any = "stop", **message: Any) -> RawCompletion:
@@ -49,6 +56,8 @@ def test_hidden_reasoning_is_no_part_of_the_answer() -> None:
         {"content": "<think>hm</think>42"},
         {"content": "42", "reasoning_content": "hm"},
         {"content": "42", "reasoning": "hm"},
+        {"content": "42", "thinking": "hm"},
+        {"content": "42", "thought": {"text": "hm"}},
         {"content": "42", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
         {"content": "42", "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "x"}]},
         {"content": "<think>hm</think>42", "reasoning_content": "hm"},
@@ -59,6 +68,8 @@ def test_hidden_reasoning_is_no_part_of_the_answer() -> None:
                 {"type": "text", "text": "42"},
             ]
         },
+        {"content": [{"type": "thought", "text": "hm"}, {"type": "text", "text": "42"}]},
+        {"content": [{"type": "redacted_thinking", "text": "hm"}, {"type": "text", "text": "42"}]},
         {"content": [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "text", "text": "42"}]},
         {"content": [{"type": "text", "text": "<think>h"}, {"type": "text", "text": "m</think>42"}]},
     ],
@@ -88,6 +99,25 @@ def test_an_empty_answer_says_what_is_known_of_it(message: Any, finish: str, why
 
 
 @pytest.mark.parametrize(
+    ("content", "native", "why"),
+    [
+        (None, "BLOCKED_BY_US", "finish_reason 'BLOCKED_BY_US'"),
+        (None, "end_turn", ""),
+        ("Ro", "Malformed-Function-Call", "finish_reason 'Malformed-Function-Call' after 'Ro'"),
+    ],
+)
+def test_the_reason_of_the_provider_behind_a_router_says_why_an_answer_is_empty(
+    content: str | None, native: str, why: str
+) -> None:
+    choice = {
+        "message": {"role": "assistant", "content": content}, "finish_reason": "stop",
+        "native_finish_reason": native,
+    }  # fmt: skip
+    found = read_answer({"choices": [choice]})
+    assert (found.text, found.why_empty) == ("", why)
+
+
+@pytest.mark.parametrize(
     ("reason", "finish"),
     [
         ("stop", "stop"),
@@ -104,6 +134,13 @@ def test_an_empty_answer_says_what_is_known_of_it(message: Any, finish: str, why
         ("content-filter", "content_filter"),
         ("sensitive", "content_filter"),
         ("MALFORMED_FUNCTION_CALL", "stop"),
+        *((reason, "length") for reason in ("max_tokens", "max_output_tokens", "max_length")),
+        *((reason, "length") for reason in ("token_limit", "context_length")),
+        ("model_context_window_exceeded", "length"),
+        *((reason, "content_filter") for reason in ("content_filtered", "blocklist", "prohibited_content")),
+        *((reason, "content_filter") for reason in ("SPII", "IMAGE_SAFETY", "moderation")),
+        ("guardrail_intervened", "content_filter"),
+        ("refusal", "refusal"),
     ],
 )
 def test_why_the_model_stopped(reason: str | None, finish: str) -> None:
@@ -118,6 +155,8 @@ def test_a_refusal_may_be_a_part_of_the_content() -> None:
 def test_a_refusal_is_its_text() -> None:
     found = answer(content=None, refusal="I can't help with that.")
     assert (found.text, found.finish) == ("I can't help with that.", "refusal")
+    found = answer(content="So far.", refusal="I can't help with that.")
+    assert (found.text, found.finish) == ("So far.", "refusal")
 
 
 def test_tool_calls_are_read_as_written_and_each_gets_an_id() -> None:
@@ -136,6 +175,15 @@ def test_tool_calls_are_read_as_written_and_each_gets_an_id() -> None:
         ("h", ""),
     ]
     assert len({c.id for c in found.tool_calls}) == 4
+
+
+def test_names_of_a_server_are_sound_and_bounded() -> None:
+    call = {"id": "i\ud800" + "d" * 300, "function": {"name": "f\ud800", "arguments": "\ud800"}}
+    body = fake_model.completion({"role": "assistant", "content": None, "tool_calls": [call]}, "stop")
+    found = read_answer({**body, "model": "m\ud800" + "o" * 300})
+    assert found.model == "m\ufffd" + "o" * 198
+    (made,) = found.tool_calls
+    assert (made.id, made.name, made.arguments) == ("i\ufffd" + "d" * 198, "f\ufffd", "\ufffd")
 
 
 def test_the_older_form_of_a_call_is_a_call() -> None:
@@ -211,6 +259,27 @@ def test_what_is_no_completion_is_refused(body: dict[str, Any], said: str) -> No
 def test_what_is_no_json_object_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=said):
         parse_body(data)
+
+
+def test_a_body_may_begin_with_the_mark_of_its_bytes() -> None:
+    assert parse_body(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"error": {"message": "no", "code": "c", "type": "t"}}, ("no", "c t")),
+        ({"error": {"message": "no", "code": 7, "type": "t"}}, ("no", "t")),
+        ({"error": {"detail": "no"}}, ("no", "")),
+        ({"error": {"error": "no"}}, ("no", "")),
+        ({"detail": [{"msg": "é"}]}, ('[{"msg": "é"}]', "")),
+        ({"error": "no", "code": "c"}, ("no", "")),
+        ({"error": ["no"]}, ("", "")),
+        (["no"], ("", "")),
+    ],
+)
+def test_a_complaint_is_found_in_the_usual_shapes(body: Any, complaint: tuple[str, str]) -> None:
+    assert complaint_of(body) == complaint
 
 
 MEMBERS = (
@@ -299,7 +368,11 @@ def test_any_json_is_an_answer_or_malformed(whole: Any, choice: Any, message: An
         (fake_model.usage(100, 20, cached=101), None),
         (fake_model.usage(100, 20, cached=-1), None),
         (fake_model.usage(100, 5000), None),
+        (fake_model.usage(100, 3000), Usage(prompt=100, completion=3000)),
+        (fake_model.usage(100, 3001), None),
         (fake_model.usage(100_000, 20), None),
+        (fake_model.usage(12_000, 20), Usage(prompt=12_000, completion=20)),
+        (fake_model.usage(12_001, 20), None),
         (fake_model.usage(0, 0), Usage(prompt=0, completion=0)),
         *((figures, None) for figures in fake_model.WRONG_USAGE),
     ],

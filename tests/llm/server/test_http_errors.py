@@ -35,10 +35,14 @@ def refused(status: int, said: Any = "no", code: str = "", **waits: str) -> Http
         (429, "no", "insufficient_quota", {"retry_after": "3"}, ("rate_limit", False, True)),
         (429, "your credit balance is low", "", {"retry_after": "3"}, ("rate_limit", False, True)),
         (400, "no", "rate_limit_exceeded", {}, ("rate_limit", True, False)),
+        (400, "no", "overloaded", {}, ("rate_limit", True, False)),
+        (403, "no", "RESOURCE_EXHAUSTED", {}, ("rate_limit", True, False)),
         (403, "no", "too_many_requests", {}, ("rate_limit", True, False)),
         (422, "no", "rate_limit_exceeded", {}, ("rejected", False, False)),
         (400, "it was flagged", "", {}, ("content_filter", False, False)),
         (422, "it was flagged", "", {}, ("rejected", False, False)),
+        (403, "stopped by moderation", "", {}, ("content_filter", False, False)),
+        (400, "against our content policy", "", {}, ("content_filter", False, False)),
         (422, "no", "content_filter", {}, ("content_filter", False, False)),
         (408, "no", "", {}, ("server", True, False)),
         (409, "no", "", {}, ("server", True, False)),
@@ -77,6 +81,26 @@ def test_which_refusals_may_be_of_the_form_of_the_answer(status: int, said: str,
 @pytest.mark.parametrize(("status", "stream"), [(400, True), (422, True), (404, False)])
 def test_a_server_that_wants_a_stream_says_so_with_a_status_of_the_request(status: int, stream: bool) -> None:
     assert refused(status, "only stream mode is supported, set stream to true").stream is stream
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        (400, "logprobs are unknown", "try 'logprobs: off' for this endpoint"),
+        (422, "logprobs are unknown", "try 'logprobs: off' for this endpoint"),
+        (422, "roles must alternate", "try 'system_role: user' for this endpoint"),
+        (400, "temperature and logprobs are unknown", "try 'temperature: false' for this endpoint"),
+        (413, "logprobs are unknown", None),
+        (404, "no", "check the name of the model, and the base URL, which usually ends in /v1"),
+        (405, "no", "check the name of the model, and the base URL, which usually ends in /v1"),
+    ],
+)
+def test_a_refusal_says_what_to_try(status: int, said: str, hint: str | None) -> None:
+    assert refused(status, said).message == f"HTTP {status}: {said}" + (f"; {hint}" if hint else "")
+
+
+def test_of_a_long_page_the_beginning_is_told() -> None:
+    assert refused(502, b"x" * 3000).message == "HTTP 502: " + "x" * 2000
 
 
 def test_a_redirect_names_where_to_if_the_server_does() -> None:

@@ -142,6 +142,21 @@ def test_a_key_with_escapes_is_taken_out_and_what_stands_around_it_stays(spelled
     assert shown == r"a\/b &amp; [redacted:key] c%20d"
 
 
+@pytest.mark.parametrize("escapes", [1, 2, 3])
+def test_escapes_within_escapes_are_undone(escapes: int) -> None:
+    spelled = STRANGE
+    for _ in range(escapes):
+        spelled = spelled.replace("&", "&amp;")
+    assert Scrubber([Secret(STRANGE)]).scrub(spelled) == "[redacted:key]"
+
+
+def test_every_key_is_taken_out_of_bytes_and_of_what_is_shown_before_it_is_cut() -> None:
+    one, two = "first-key-0123", "second-key-4567"
+    scrubber = Scrubber([Secret(one), Secret(two)])
+    assert scrubber.scrub_bytes(f"{two} {one} {two}".encode()) == b" ".join([b"[redacted:key]"] * 3)
+    assert scrubber.redact(f"see {one}, then", 19) == "see [redacted:key],"
+
+
 def test_a_secret_shows_nothing_and_cannot_be_stored() -> None:
     secret = Secret(KEY)
     assert leaks(f"{secret} {secret!r} {[secret]}") == []

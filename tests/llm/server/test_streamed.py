@@ -9,7 +9,13 @@ from support.fake_model import Body, Reply
 from support.model_clients import Client, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.llm.server.streamed import BrokenStream, asks_for_stream, by_stream, put_together
+from pytest_tfgrpo.llm.server.streamed import (
+    BrokenStream,
+    asks_for_stream,
+    by_stream,
+    is_stream,
+    put_together,
+)
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
@@ -155,3 +161,67 @@ def test_calls_stand_in_the_order_of_their_places_however_they_come() -> None:
     body = stream(*(chunk({"tool_calls": [call]}) for call in calls), chunk({}, "tool_calls"))
     found = json.loads(put_together(body))["choices"][0]["message"]["tool_calls"]
     assert [call["id"] for call in found] == ["c0", "c1", "c2"]
+
+
+def message_of(*chunks: Body | str) -> Any:
+    return json.loads(put_together(stream(*chunks, chunk({}, "stop"))))["choices"][0]["message"]
+
+
+def test_of_several_choices_the_first_is_put_together() -> None:
+    second = {"choices": [{"index": 1, "delta": {"content": "Paris"}, "finish_reason": "length"}]}
+    both = {"choices": [*chunk({"content": "Ro"})["choices"], *second["choices"]]}
+    assert message_of(both, second, {"choices": [{"delta": {"content": "me"}}]}) == {"content": "Rome"}
+
+
+@pytest.mark.parametrize("key", ["content", "reasoning_content", "reasoning", "refusal"])
+def test_each_text_of_a_message_comes_in_pieces(key: str) -> None:
+    assert message_of(chunk({key: "a"}), chunk({key: None}), chunk({key: "b"})) == {key: "ab"}
+
+
+def test_a_whole_message_in_an_event_is_one() -> None:
+    assert message_of({"choices": [{"index": 0, "message": {"content": "Rome"}}]}) == {"content": "Rome"}
+
+
+def test_calls_without_places_stand_as_listed_and_keep_the_id_that_was_said() -> None:
+    calls = [{"id": f"c{n}", "function": {"name": f"f{n}"}} for n in range(2)]
+    more = [{"index": 0, "id": "", "function": {"arguments": "{}"}}, {"index": 1, "id": None}]
+    found = message_of(chunk({"tool_calls": calls}), chunk({"tool_calls": more}))["tool_calls"]
+    assert found == [
+        {"id": "c0", "function": {"name": "f0", "arguments": "{}"}},
+        {"id": "c1", "function": {"name": "f1", "arguments": ""}},
+    ]
+
+
+def test_what_follows_the_end_of_a_stream_is_no_part_of_it() -> None:
+    body = stream(chunk({"content": "Ro"}), "[DONE]", chunk({"content": "me"}), "no JSON")
+    assert json.loads(put_together(body))["choices"][0]["message"] == {"content": "Ro"}
+
+
+def test_all_that_a_reply_says_of_itself_is_kept() -> None:
+    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "native_finish_reason": "eos"}]}
+    said = json.loads(
+        put_together(stream(chunk({"content": "a"}, id="x", model="m"), last, {"usage": USAGE}))
+    )
+    assert (said["id"], said["model"], said["usage"]) == ("x", "m", USAGE)
+    assert said["choices"][0]["native_finish_reason"] == "eos"
+
+
+@pytest.mark.parametrize(
+    ("body", "streamed"),
+    [
+        (b"data: {}", True),
+        (b"event: a", True),
+        (b"id: 7", True),
+        (b"retry: 9", True),
+        (b": hello", True),
+        (b"\xef\xbb\xbf \n data: {}", True),
+        (b'{"object": "chat.completion.chunk"}\n{}', True),
+        (b'\xef\xbb\xbf{"delta": 1} \r\n\r\n{}', True),
+        (b'{"object": "chat.completion"}\n{}', False),
+        (b'{"delta": 1}\n', False),
+        (b'{"delta":\n{}}', False),
+        (b"date: today", False),
+    ],
+)
+def test_a_stream_is_known_by_how_it_begins(body: bytes, streamed: bool) -> None:
+    assert is_stream(body) is streamed
