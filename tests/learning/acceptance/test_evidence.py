@@ -8,6 +8,7 @@ from support.builders import PACK_STAMP, make_experience, make_group, make_pack,
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.learning.acceptance.evidence import PARTS, _parts, _reach, joined, value_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
+from pytest_tfgrpo.learning.library.retrieval import raw_score
 
 
 def test_what_was_gathered_before_a_sweep_stays_as_it_is() -> None:
@@ -101,3 +102,21 @@ def test_a_prompt_has_a_use_for_what_its_pack_would_pick(retrieval: str, stands:
     other, _ = lessons
     foreign = [make_experience(5, summary32=other.summary32, stamp_signature="b" * 64)]
     assert not _reach(foreign, [make_scenario("s", prompt="Count the apples.")], packs)[1].any()
+
+
+def test_what_was_carried_without_a_coin_is_no_evidence_and_what_was_left_out_adds_up() -> None:
+    sure = make_rollout(scenario_id="s0", experiences=("l0",), tossed=())
+    assert gathered([make_group([1.0], rollouts=(sure,))]).is_empty
+    missed = make_group(
+        [1.0], mode="dev", rollouts=(make_rollout(scenario_id="s3", mode="dev", left_out=("l0",)),)
+    )
+    twice = joined(gathered([missed]), [missed], LESSONS, SCENARIOS)
+    assert twice.left_out == {content_key(LESSONS["l0"]): 2}
+
+
+def test_a_lesson_of_the_least_reward_of_a_pack_stands() -> None:
+    lesson = make_experience(stamp_signature=PACK_STAMP)
+    least = raw_score(lesson, make_pack().weights)
+    for min_reward, stands in ((least, True), (least + 0.01, False)):
+        packs = {"text": make_pack(retrieval="top", min_reward=min_reward)}
+        assert _reach([lesson], [make_scenario("s")], packs)[1].tolist() == [[stands]]

@@ -105,6 +105,7 @@ def test_a_refused_revision_would_come_back_in_the_place_of_its_parent() -> None
     found = pool(refused=(replace(REFUSED, parents=(OLD.id, "gone")),), helps={content_key(OLD): 0.99})
     (unit,) = found.units
     assert (unit.gone, unit.proposed, unit.operations[0].kind) == ((OLD.id,), False, "update")
+    assert unit.operations[0].reason == "refused before, and worth keeping by the evidence since"
 
 
 def test_a_part_of_a_pool_has_what_prompts_of_its_domain_can_carry() -> None:

@@ -49,6 +49,15 @@ def test_refused_and_removed_lessons_are_told_worst_first_as_last_known() -> Non
     assert told == [(A.id, -0.1), (D.id, 0.0), (B.id, 0.1)]
 
 
+def test_lessons_that_were_worth_the_same_are_told_by_what_they_say() -> None:
+    both = sorted((B, C), key=content_key)
+    for first, second in (both, reversed(both)):
+        told = refused_lessons(
+            library(), [ended((), (B, C), tuple(trial(one, "refused", 0.0) for one in (first, second)))]
+        )
+        assert [lesson.id for lesson, _ in told] == [one.id for one in both]
+
+
 def revision(acceptance: Acceptance | None = None) -> Revision:
     return Revision(epoch=1, library=library(), acceptance=acceptance)
 

@@ -106,6 +106,10 @@ def test_one_idle_lesson_gives_way_to_each_new_one_the_weakest_first() -> None:
     assert removed(many) == [lesson(n).id for n in (1, 0, 2)], "a helpful one never gives way"
 
 
+def test_a_lesson_whose_interval_begins_at_nothing_gives_way() -> None:
+    assert removed(retired({0: standing(0.05)}, operations=[add(5)])) == [lesson(0).id]
+
+
 def test_nothing_gives_way_while_slots_are_free() -> None:
     known = dict.fromkeys(range(4), IDLE)
     assert removed(retired(known, operations=[add(5)], slots=5)) == []

@@ -82,3 +82,8 @@ def test_tools_are_summed_by_name_and_an_unknown_cost_leaves_the_sum_unknown() -
         ToolStat(tool="a", tokens=4, latency_ms=0.247, cost_usd=None),
         ToolStat(tool="b", tokens=7, latency_ms=1.123, cost_usd=0.75),
     )
+
+
+def test_every_tool_of_a_lesson_that_is_continued_counts() -> None:
+    tools = tuple(ToolStat(tool=name, tokens=1, latency_ms=1.0, cost_usd=0.5) for name in "ab")
+    assert tool_stats_of([], [make_experience(tool_stats=tools)]) == tools

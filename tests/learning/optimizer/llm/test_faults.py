@@ -62,6 +62,13 @@ def test_a_malformed_answer_is_repaired_once_with_the_error_and_the_answer_at_ha
     assert teacher.requests[0].seed != teacher.requests[1].seed
 
 
+def test_a_repair_is_told_the_first_problems_of_many() -> None:
+    teacher = ScriptedCompleter(staged(critique=says(*[operation("REPLACE")] * 12), repair=says(operation())))
+    learn(context_of(ONE, SUITE), teacher)
+    told = question(teacher.requests[1])
+    assert [f"operation {n}: " in told for n in (1, 10, 11)] == [True, True, False]
+
+
 def test_an_answer_that_is_malformed_twice_is_dropped_and_counted() -> None:
     teacher = ScriptedCompleter(staged(critique="no", repair="never"))
     proposal = learn(context_of(ONE, SUITE), teacher)

@@ -109,6 +109,7 @@ def test_a_lesson_over_the_cap_is_not_cut_but_named() -> None:
     assert [problem.code for problem in reading.problems] == ["word_cap", "word_cap"]
     assert "has 33 words; 32 are allowed" in reading.problems[0].message
     assert read(says(operation(lesson="word " * 32)), max_words=32).problems == ()
+    assert read(says(operation(lesson="w" * 600)), max_words=32).problems == ()
 
 
 def test_an_addition_of_a_consolidation_names_what_it_rests_on() -> None:

@@ -1,5 +1,6 @@
 """Transcripts: what an attempt did, in a bounded number of characters."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,3 +80,13 @@ def test_of_many_checks_the_first_are_shown(n: int, shown: int) -> None:
     checks = tuple(CheckResult(kind=f"k{i}", weight=1.0, credit=1.0) for i in range(n))
     text = transcript(make_rollout(frames=(), checks=checks), SCENARIO)
     assert text.count("\ncheck k") == shown
+
+
+def test_an_error_does_not_name_the_run_nor_a_check_break_its_line() -> None:
+    rollout = make_rollout(answer="3")
+    frame = make_frame("send", error=f"no such file {rollout.run_id}", output="")
+    checks = (CheckResult(kind="a\nb", weight=1.0, credit=1.0),)
+    text = transcript(replace(rollout, frames=(frame,), checks=checks), SCENARIO)
+    assert "no such file (run)" in text
+    assert rollout.run_id not in text
+    assert "check a\nb" not in text
