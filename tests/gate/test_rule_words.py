@@ -1,4 +1,4 @@
-"""What the rules of the gate say where one of several counts: skipped ones, the first one, another control."""
+"""What the rules of the gate say where one of several counts: skipped ones, the first, another control."""
 
 from dataclasses import replace
 from types import SimpleNamespace
