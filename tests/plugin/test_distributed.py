@@ -1,6 +1,7 @@
 """pytest-xdist: scenario items go to one worker, and the report is the same as without."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -11,13 +12,18 @@ from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.plugin.distributed import (
     MISUSE,
     OUTPUT,
+    PLACES,
+    RUN_ID,
     SCREEN,
     Controller,
     WorkerScreen,
     is_scenario_id,
+    places,
+    raise_again,
     screen_of,
 )
 from pytest_tfgrpo.plugin.progress import screen
+from pytest_tfgrpo.plugin.progress.live_line import Moment, Part
 
 SCENARIO = "a.scenario.yaml::x"
 ASKED = set(get_args(Mode)) - {"evidence", "dev"}
@@ -163,3 +169,97 @@ def test_scenarios_are_one_scope_and_other_tests_have_those_of_the_mode(
     assert [split(id_) for id_ in others] == scopes
     assert split(SCENARIO) == split("added.scenario.yaml::y") not in scopes
     assert controller.pytest_xdist_make_scheduler(SimpleNamespace(getoption=lambda _: "each"), None) is None
+
+
+def started(root: Path, *args: str, source: str = "ARGS", start: str = "", verbosity: int = 0) -> Any:
+    """Return the configuration of a controller that was given these words in a folder of its rootdir."""
+    return SimpleNamespace(
+        rootpath=root,
+        args=args,
+        args_source=pytest.Config.ArgsSource[source],
+        invocation_params=SimpleNamespace(dir=root / start),
+        get_verbosity=lambda: verbosity,
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "source", "start", "found", "whole"),
+    [
+        (["a.yaml::x", "b"], "ARGS", "", ["a.yaml", "b"], False),
+        (["a", "."], "ARGS", "", ["a", ""], True),
+        ([".."], "ARGS", "a", [""], True),
+        (["b.yaml::x"], "ARGS", "a", ["a/b.yaml"], False),
+        (["a", "b"], "TESTPATHS", "", ["a", "b"], True),
+        (["../.."], "INVOCATION_DIR", "a", [".."], True),
+    ],
+)
+def test_the_whole_suite_is_what_testpaths_says_or_a_folder_that_holds_the_rootdir(
+    args: list[str], source: str, start: str, found: list[str], whole: bool, tmp_path: Path
+) -> None:
+    root = tmp_path.resolve() / "suite"
+    expected = [str((root / one).resolve()) for one in found]
+    assert places(started(root, *args, source=source, start=start)) == (expected, whole)
+    worker: Any = SimpleNamespace(workerinput={PLACES: (["/x"], False)})
+    assert places(worker) == (["/x"], False)
+    assert places(SimpleNamespace(workerinput={})) == ([], True)  # type: ignore[arg-type]
+
+
+def test_all_workers_have_one_run_and_a_channel_each_to_show_what_they_do(tmp_path: Path) -> None:
+    calls: list[Any] = []
+
+    def node() -> Any:
+        channel = SimpleNamespace(setcallback=lambda show, endmarker: calls.append(show))
+        return SimpleNamespace(workerinput={}, gateway=SimpleNamespace(newchannel=lambda: channel))
+
+    controller = Controller(started(tmp_path, "a"), lambda _: None)
+    nodes = [node(), node()]
+    for one in nodes:
+        controller.pytest_configure_node(one)
+    first, second = (one.workerinput for one in nodes)
+    assert first[RUN_ID] == second[RUN_ID] != ""
+    assert first[PLACES] == second[PLACES] == ([str(tmp_path.resolve() / "a")], False)
+    assert None is not first[SCREEN] is not second[SCREEN]
+    calls[0](("keep", "before there is a screen"))
+
+    told: list[Any] = []
+    controller._screen = SimpleNamespace(  # type: ignore[assignment]
+        show=told.append,
+        keep=told.append,
+        clear=lambda: told.append("clear"),
+        finish=lambda: told.append("end"),
+    )
+    moment = Moment(1.5, 0.25, [Part("tfgrpo ", "", "1"), Part("x", colour="red")])
+    sent: list[Any] = []
+    worker = WorkerScreen(SimpleNamespace(send=sent.append))
+    worker.show(moment)
+    worker.keep("kept")
+    worker.finish()
+    for message in sent:
+        calls[1](message)
+    controller.pytest_sessionfinish()
+    assert told == [moment, "kept", "clear", "end"]
+    Controller(started(tmp_path), lambda _: None).pytest_sessionfinish()
+
+
+def test_a_worker_whose_controller_has_gone_goes_on() -> None:
+    def send(message: object) -> None:
+        raise OSError("cannot send (already closed?)")
+
+    WorkerScreen(SimpleNamespace(send=send)).keep("kept")
+
+
+def test_the_misuse_of_a_worker_is_raised_again_where_it_has_one() -> None:
+    with pytest.raises(pytest.UsageError, match=r"^why$"):
+        raise_again(SimpleNamespace(workeroutput={MISUSE: "why"}))  # type: ignore[arg-type]
+    for config in (SimpleNamespace(workeroutput={}), SimpleNamespace()):
+        raise_again(config)  # type: ignore[arg-type]
+
+
+def test_scenarios_that_one_of_several_files_has_stay_known() -> None:
+    config: Any = SimpleNamespace(getoption={"dist": "each"}.get, inipath=None)
+    controller: Any = Controller(config, lambda _: None)
+    controller._screen = SimpleNamespace()
+    for node_id in (SCENARIO, "test_b.py"):
+        controller.pytest_collectreport(SimpleNamespace(failed=True, nodeid=node_id))
+    with pytest.raises(pytest.Session.Interrupted, match="2 errors during collection"):
+        controller.pytest_xdist_node_collection_finished([])

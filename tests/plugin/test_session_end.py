@@ -283,3 +283,60 @@ def test_the_section_is_shown_with_its_annotations(lines: list[str]) -> None:
     section.show(reporter)
     whole = [("section", "tfgrpo"), ("gate  passed", "green"), ("score 1",), ("::notice::x",)]
     assert shown == (whole if lines else [])
+
+
+def test_what_several_runs_say_is_all_shown_under_their_names() -> None:
+    first = Run([], "a", notes=["note a"], warnings=["odd", "rare"], failed=True)
+    end = make_end([first, Run([], "b", notes=["note b"], warnings=["odd"], lines=[])], workerinput={})
+    assert finished(ran(end)) == FAILED
+    assert end.section.output() == {
+        "lines": ["", "agent  a", "score 1"],
+        "notes": ["note a", "note b"],
+        "warnings": ["a: odd", "a: rare", "b: odd"],
+        "failed": True,
+    }
+    other = RunSection()
+    other.adopt(end.section.output())
+    assert other.output() == end.section.output()
+
+
+def test_the_first_of_two_runs_fails_the_invocation_and_says_how_to_go_on() -> None:
+    end = make_end([Run([], unsound=True), Run([], "b")])
+    assert finished(ran(end)) == FAILED
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    end = make_end([Run([], finish=interrupted, folder="/out", lines=[]), Run([], "b")])
+    end.section.lines = ["said before"]
+    assert finished(ran(end)) == pytest.ExitCode.INTERRUPTED
+    assert end.section.lines == [AGAIN + "go on with --tfgrpo-resume=run1"]
+
+
+def test_a_gate_that_was_removed_is_all_that_is_said_though_a_file_was_not_collected() -> None:
+    end = make_end([Run([], started=False)], {}, GATED)
+    end.section.lines = ["said before"]
+    assert finished(ran(end), FAILED, testsfailed=1) == FAILED
+    told = "tfgrpo: the gate did not run: something removed its items, or ended the session"
+    assert end.section.lines == [told]
+
+
+def test_the_outcome_is_bold_and_refused_warnings_are_errors_of_the_ini_file_or_the_rootdir() -> None:
+    for inipath, place in ((Path("/suite/pytest.ini"), "pytest.ini"), (None, "suite")):
+        section, shown, stats = RunSection(), list[Any](), dict[str, Any](error=["another"])
+        section.lines = ["score 1", "score 2"]
+        section._refused = ["odd", "rare"]
+        reporter: Any = SimpleNamespace(
+            config=SimpleNamespace(inipath=inipath, rootpath=Path("/suite")),
+            section=lambda title: None,
+            write_line=lambda line, **markup: shown.append((line, markup)),  # noqa: B023
+            stats=stats,
+        )
+        section.show(reporter)
+        assert shown == [("score 1", {"bold": True}), ("score 2", {})]
+        another, *refused = stats["error"]
+        assert (another, [report.nodeid for report in refused]) == ("another", [place, place])
+        assert [report.longrepr.reprcrash.message for report in refused] == [
+            "TfgrpoWarning: odd",
+            "TfgrpoWarning: rare",
+        ]
