@@ -113,3 +113,39 @@ def test_what_got_worse_is_marked_where_its_line_is_known(source: str, where: st
 def test_a_plain_run_without_a_gate_leaves_the_page_alone(project: Project, page: Path) -> None:
     project.scenarios(train=0).run()
     assert not page.exists()
+
+
+def judged(name: str, outcome: str, message: str = "why") -> dict[str, object]:
+    return {"name": name, "outcome": outcome, "message": message, "advice": "", "figures": {}}
+
+
+def test_each_rule_that_does_not_pass_is_noted_by_how_bad_it_is() -> None:
+    found = [judged("a", "pass"), judged("b", "inconclusive"), judged("c", "fail"), judged("d", "not_judged")]
+    named = [
+        {"name": name, "severity": severity, "outcome": "fail", "results": found[2:]}
+        for name, severity in (("hard", "fail"), ("soft", "warn"))
+    ]
+    gate = {"outcome": "fail", "results": found, "strict": False, "gates": named}
+    report = {"gate": gate, "scenarios": [], "regressions": []}
+    assert github.notes(report, ACTIONS) == [
+        "::warning title=tfgrpo gate::b: why",
+        "::error title=tfgrpo gate::c: why",
+        "::warning title=tfgrpo gate::d: why",
+        "::error title=tfgrpo gate hard::c: why",
+        "::warning title=tfgrpo gate hard::d: why",
+        "::warning title=tfgrpo gate soft::c: why",
+        "::warning title=tfgrpo gate soft::d: why",
+    ]
+    assert github.notes(report, {"GITHUB_ACTIONS": "false"}) == []
+    page = {"GITHUB_ACTIONS": "false", "GITHUB_STEP_SUMMARY": "/nowhere/page.md"}
+    assert github.summarise(report, page) == []
+
+
+def test_all_that_got_worse_is_marked_and_signs_of_commands_are_escaped() -> None:
+    rows = [{"scenario": id_, "before": 1.0, "after": 0.5} for id_ in ("100 %", "x" * 400)]
+    sources = [{"id": row["scenario"], "source": "a, b: 5%.yaml:3"} for row in rows]
+    told = github.notes({"gate": None, "scenarios": sources, "regressions": rows}, ACTIONS)
+    start = "::warning file=a%2C b%3A 5%25.yaml,line=3,title=tfgrpo%3A worse than before::"
+    assert told[0] == f"{start}100 %25 fell from 1.000 to 0.500"
+    assert told[1].startswith(f"{start}xxx")
+    assert len(told[1]) == len(start) + github.SHOWN
