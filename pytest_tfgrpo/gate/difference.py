@@ -93,10 +93,8 @@ def judge_difference(name: str, before: Mapping[str, Tally], looks: Sequence[Loo
     said += [f"with errors as 0: {sentence(reading.comparison)}" for reading in readings[1:]]
     if readings[0].by_rollouts:
         said.append(f"by their rollouts alone {interval([readings[0].low, readings[0].high], '+.3f')}")
-    elif readings[0].comparison.difference.method == "exact":
-        alike = (
-            "all scenarios differ alike" if readings[0].comparison.difference.mean else "no scenario differs"
-        )
+    elif (shown := worst.comparison.difference).method == "exact":
+        alike = "all scenarios differ alike" if shown.mean else "no scenario differs"
         said.append(f"{alike}; each bound by itself {interval([worst.low, worst.high], '+.3f')}")
     if looks[-1].rollouts:
         found["looks"] = [look.rollouts for look in looks]

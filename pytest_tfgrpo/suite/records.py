@@ -53,8 +53,8 @@ def checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> S
     )
     attachments = tuple(_attached(one, source) for one in scenario.attachments)
     workspace = None if scenario.workspace is None else _archived(scenario.workspace, source)
-    kept = {"fixtures": scenario.fixtures, "checker_sha256": scenario.checker_sha256}
-    return stamped(replace(made, attachments=attachments, workspace=workspace, **kept))
+    made = replace(made, fixtures=scenario.fixtures, checker_sha256=scenario.checker_sha256)
+    return stamped(replace(made, attachments=attachments, workspace=workspace))
 
 
 def revised(

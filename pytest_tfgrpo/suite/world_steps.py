@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.python.import_path import importable
-from pytest_tfgrpo.core.python.named_callable import code_sha256, require_callable
+from pytest_tfgrpo.core.python.named_callable import require_callable
 from pytest_tfgrpo.core.scenarios import Attachment, WorldStep
+from pytest_tfgrpo.core.wire.code_stamp import code_sha256
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import check_name, confined

@@ -348,6 +348,8 @@ def test_a_comparison_must_hold_with_errors_excluded_and_with_errors_as_0() -> N
     assert (result.outcome, result.figures["difference"]) == ("fail", 0)
     assert result.figures["errors_as_zero"]["difference"] == -0.5
     assert "; with errors as 0: -0.500 " in result.message
+    bounds = "{:+.3f} to {:+.3f}".format(*result.figures["errors_as_zero"]["bounds"])
+    assert f"; all scenarios differ alike; each bound by itself {bounds};" in result.message
     hidden = regression(evenly(100, [1, None]), evenly(100, [0.5, 0.5]))
     assert (hidden.outcome, hidden.figures["errors_as_zero"]["difference"]) == ("fail", 0)
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.python.named_callable import code_sha256, plain_callable, require_callable
+from pytest_tfgrpo.core.python.named_callable import plain_callable, require_callable
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.code_stamp import code_sha256
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 

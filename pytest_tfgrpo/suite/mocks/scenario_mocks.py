@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from pytest_tfgrpo.core.python.named_callable import code_sha256
 from pytest_tfgrpo.core.scenarios import MockCase, MockKind, ToolMock
+from pytest_tfgrpo.core.wire.code_stamp import code_sha256
 from pytest_tfgrpo.core.wire.schema import Violation
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.wire import Json
